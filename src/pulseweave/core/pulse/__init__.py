@@ -1,0 +1,1 @@
+"""Pulse: tasks executed under leases. It knows queues, attempts and results, and nothing of workflows."""

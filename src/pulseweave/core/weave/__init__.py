@@ -1,0 +1,1 @@
+"""Weave: instances of fixed definitions, moved by the results of their tasks."""

@@ -1,0 +1,506 @@
+"""Every table, once, for all three databases.
+
+Conventions: ids are UUIDv7 text with a binary collation; instants are integer microseconds UTC ending in
+``_at``; payloads and free text are canonical JSON text with ASCII escapes (a NUL or a lone surrogate in a
+message must never make a row unwritable); flags are 0 or 1. There are no foreign keys: ownership is
+checked both ways by the code that relies on it (REC-9).
+
+Three kinds of rows. *Facts* (result events, journal, audits, receipts, conclusions, late reports, task
+specs, instance payloads, definitions) are inserted and never updated. Attempts and inbox rows are closed
+once. The rest (tasks, gates, instances, activations, limits) is current state, each write conditional.
+"""
+
+from sqlalchemy import CheckConstraint, Column, Index, Integer, MetaData, Table, text
+
+from pulseweave.core.pulse.policy import Effect
+from pulseweave.core.pulse.task import EventKind, Outcome, SettledBy, TaskState
+from pulseweave.core.weave.states import (
+    Disposition,
+    InboxState,
+    InstanceState,
+    LeafKind,
+    LeafState,
+    OutputSource,
+    ReviewCause,
+    StopKind,
+    WakeReason,
+)
+from pulseweave.store.types import Flag, Id, Key, Micros, Payload, checked
+
+metadata = MetaData(
+    naming_convention={
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "ck": "ck_%(table_name)s_%(constraint_name)s",
+        "pk": "pk_%(table_name)s",
+    }
+)
+
+# --- identity ---------------------------------------------------------------------------------------
+
+namespaces = Table(
+    "namespaces",
+    metadata,
+    Column("name", Key(64), primary_key=True),
+    Column("number", Integer, nullable=False, unique=True),  # partition ids are number * 256 + n
+    Column("partitions", Integer, nullable=False),
+    Column("created_at", Micros, nullable=False),
+)
+
+applications = Table(
+    "applications",
+    metadata,
+    Column("namespace", Key(64), primary_key=True),
+    Column("name", Key(64), primary_key=True),
+    Column("max_open_tasks", Integer),
+    Column("max_open_instances", Integer),
+    Column("revision", Integer, nullable=False),
+    Column("created_at", Micros, nullable=False),
+)
+
+queues = Table(
+    "queues",
+    metadata,
+    Column("namespace", Key(64), primary_key=True),
+    Column("name", Key(128), primary_key=True),
+    Column("paused", Flag, nullable=False),
+    Column("max_running", Integer),
+    Column("max_open", Integer),
+    Column("reviews_hold_slots", Flag, nullable=False),
+    Column("revision", Integer, nullable=False),
+    Column("created_at", Micros, nullable=False),
+)
+
+credentials = Table(
+    "credentials",
+    metadata,
+    Column("id", Id, primary_key=True),
+    Column("namespace", Key(64), nullable=False),
+    Column("application", Key(64), nullable=False),
+    Column("name", Key(200), nullable=False),
+    Column("token_hash", Key(64), nullable=False, unique=True),
+    Column("permissions", Payload, nullable=False),  # sorted JSON array of permission names
+    Column("all_queues", Flag, nullable=False),
+    Column("expires_at", Micros),
+    Column("revoked_at", Micros),
+    Column("created_at", Micros, nullable=False),
+    Column("created_by", Key(200), nullable=False),
+    Index("ix_credentials_namespace", "namespace", "id"),
+)
+
+credential_queues = Table(
+    "credential_queues",
+    metadata,
+    Column("credential_id", Id, primary_key=True),
+    Column("queue", Key(128), primary_key=True),
+)
+
+#: Rows to lock for keys that have no row yet: operation and start keys (OPERATION), concurrency keys (KEY).
+stripes = Table(
+    "stripes",
+    metadata,
+    Column("kind", Key(16), primary_key=True),
+    Column("number", Integer, primary_key=True),
+)
+
+# --- Pulse ------------------------------------------------------------------------------------------
+
+_UNSETTLED = "state IN ('QUEUED', 'LEASED', 'RUNNING', 'NEEDS_REVIEW')"
+
+tasks = Table(
+    "tasks",
+    metadata,
+    Column("id", Id, primary_key=True),
+    Column("namespace", Key(64), nullable=False),
+    Column("application", Key(64), nullable=False),
+    Column("queue", Key(128), nullable=False),
+    Column("partition_id", Integer, nullable=False),
+    Column("instance_id", Id),
+    Column("activation_id", Id),
+    *checked("effect", Effect),
+    Column("priority_order", Integer, nullable=False),  # minus the priority: small goes first
+    Column("max_attempts", Integer, nullable=False),
+    Column("lease_ms", Integer, nullable=False),
+    Column("attempt_timeout_ms", Micros),
+    Column("deadline_at", Micros),
+    Column("start_by", Micros),
+    Column("key_hash", Key(64)),  # digest of the concurrency key
+    # what moves
+    *checked("state", TaskState),
+    Column("revision", Integer, nullable=False),
+    Column("holds", Integer, nullable=False),
+    Column("due_at", Micros),
+    Column("sweep_at", Micros),  # when a sweeper must look next; NULL: never
+    Column("attempt_count", Integer, nullable=False),
+    Column("unstarted_losses", Integer, nullable=False),
+    Column("tainted", Flag, nullable=False),
+    Column("cancel_requested_at", Micros),
+    Column("lease_token", Key(64)),
+    Column("lease_expires_at", Micros),
+    Column("stop_at", Micros),
+    Column("held_key", Key(64)),  # key_hash while this task holds its key
+    Column("waiting_key", Key(64)),  # key_hash while hold KEY is set
+    *checked("settled_by", SettledBy, nullable=True),
+    Column("settled_code", Key(64)),
+    Column("settled_at", Micros),
+    CheckConstraint("attempt_count >= 0 AND attempt_count <= max_attempts", name="attempts_in_budget"),
+    CheckConstraint(
+        "(lease_token IS NOT NULL) = (state IN ('LEASED', 'RUNNING'))", name="lease_in_its_states"
+    ),
+    CheckConstraint(
+        "(settled_at IS NOT NULL) = (state IN ('SUCCEEDED', 'FAILED', 'CANCELLED'))",
+        name="settled_at_in_its_states",
+    ),
+    Index(
+        "ix_tasks_claim",
+        "namespace",
+        "queue",
+        "state",
+        "holds",
+        "priority_order",
+        "id",
+        postgresql_where=text(_UNSETTLED),
+        sqlite_where=text(_UNSETTLED),
+    ),
+    Index(
+        "ix_tasks_sweep_at",
+        "sweep_at",
+        postgresql_where=text("sweep_at IS NOT NULL"),
+        sqlite_where=text("sweep_at IS NOT NULL"),
+    ),
+    Index("ix_tasks_instance_id", "instance_id", "id"),
+    Index(
+        "uq_tasks_held_key",
+        "held_key",
+        unique=True,
+        postgresql_where=text("held_key IS NOT NULL"),
+        sqlite_where=text("held_key IS NOT NULL"),
+    ),
+    Index(
+        "ix_tasks_waiting_key",
+        "waiting_key",
+        "priority_order",
+        "id",
+        postgresql_where=text("waiting_key IS NOT NULL"),
+        sqlite_where=text("waiting_key IS NOT NULL"),
+    ),
+)
+
+#: What was fixed when the task was made and is not needed on the hot row. Written once.
+task_specs = Table(
+    "task_specs",
+    metadata,
+    Column("task_id", Id, primary_key=True),
+    Column("handler", Key(200), nullable=False),
+    Column("input", Payload, nullable=False),
+    Column("input_digest", Key(80), nullable=False),
+    Column("policy", Payload, nullable=False),  # {"backoff": {...}}: fixed retry policy
+    Column("business_key", Payload),  # JSON string
+    Column("concurrency_key", Payload),  # JSON string, as given
+    Column("retry_of", Id, unique=True),  # a task has at most one direct successor (RET-3)
+    Column("task_key", Key(200)),  # idempotency key of a stand-alone task
+    Column("created_at", Micros, nullable=False),
+    Column("created_by", Key(200), nullable=False),
+)
+
+attempts = Table(
+    "attempts",
+    metadata,
+    Column("task_id", Id, primary_key=True),
+    Column("number", Integer, primary_key=True),
+    Column("lease_token", Key(64), nullable=False),
+    Column("worker", Payload, nullable=False),  # JSON string: a label for people, never an identity
+    Column("started_at", Micros, nullable=False),
+    *checked("outcome", Outcome, nullable=True),  # NULL while it runs
+    Column("ended_at", Micros),
+    Column("closed_by", Key(32)),  # REPORT, LEASE_LOST, DECLARED_LOST
+    Column("code", Key(64)),
+    Column("error", Payload),  # {"message", "details"?} or an UNKNOWN's {"detail", "ended"}
+    Column("result", Payload),
+    Column("result_digest", Key(80)),
+    Column("report_digest", Key(80)),  # to recognise the same report again (PUL-6)
+    Column("reviewed_by", Id),  # execution audit that settled this unknown execution
+)
+
+late_reports = Table(
+    "late_reports",
+    metadata,
+    Column("id", Id, primary_key=True),
+    Column("namespace", Key(64), nullable=False),
+    Column("task_id", Id, nullable=False),
+    Column("attempt", Integer),
+    Column("report_digest", Key(80), nullable=False),
+    *checked("outcome", Outcome),
+    Column("code", Key(64)),
+    Column("error", Payload),
+    Column("result", Payload),
+    Column("result_digest", Key(80)),
+    Column("received_at", Micros, nullable=False),
+    Index("ix_late_reports_task_id", "task_id", "id"),
+)
+
+gates = Table(
+    "gates",
+    metadata,
+    Column("instance_id", Id, primary_key=True),
+    Column("namespace", Key(64), nullable=False),
+    Column("open", Flag, nullable=False),
+    Column("revision", Integer, nullable=False),
+)
+
+result_partitions = Table(
+    "result_partitions",
+    metadata,
+    Column("id", Integer, primary_key=True, autoincrement=False),
+    Column("namespace", Key(64), nullable=False),
+    Column("head_seq", Micros, nullable=False),
+    Column("pruned_seq", Micros, nullable=False),
+)
+
+result_events = Table(
+    "result_events",
+    metadata,
+    Column("partition_id", Integer, primary_key=True, autoincrement=False),
+    Column("seq", Micros, primary_key=True, autoincrement=False),
+    Column("namespace", Key(64), nullable=False),
+    Column("task_id", Id, nullable=False),
+    Column("task_revision", Integer, nullable=False),
+    Column("instance_id", Id),
+    Column("activation_id", Id),
+    *checked("kind", EventKind),
+    Column("code", Key(64)),
+    Column("attempt", Integer),
+    Column("late_report_id", Id),
+    Column("at", Micros, nullable=False),
+)
+
+execution_audit = Table(
+    "execution_audit",
+    metadata,
+    Column("id", Id, primary_key=True),
+    Column("namespace", Key(64), nullable=False),
+    Column("task_id", Id, nullable=False),
+    Column("operation", Key(40), nullable=False),
+    Column("actor", Key(200), nullable=False),
+    Column("at", Micros, nullable=False),
+    Column("command_digest", Key(80), nullable=False),
+    Column("reason", Payload, nullable=False),
+    Column("evidence_ref", Payload, nullable=False),
+    Column("prior", Payload, nullable=False),  # {"state", "revision", ...} before the decision
+    Column("verdict", Key(16)),
+    Column("result", Payload),  # a verdict's result: this row is its home for ever
+    Column("result_digest", Key(80)),
+    Column("late_report_id", Id),
+    Index("ix_execution_audit_task_id", "task_id", "id"),
+    Index("ix_execution_audit_namespace_id", "namespace", "id"),
+)
+
+# --- Weave ------------------------------------------------------------------------------------------
+
+definitions = Table(
+    "definitions",
+    metadata,
+    Column("id", Id, primary_key=True),
+    Column("namespace", Key(64), nullable=False),
+    Column("name", Key(128), nullable=False),
+    Column("version", Integer, nullable=False),
+    Column("digest", Key(80), nullable=False),
+    Column("document", Payload, nullable=False),
+    Column("queues", Payload, nullable=False),  # sorted JSON array
+    Column("created_at", Micros, nullable=False),
+    Column("created_by", Key(200), nullable=False),
+    Index("uq_definitions_name_version", "namespace", "name", "version", unique=True),
+)
+
+instances = Table(
+    "instances",
+    metadata,
+    Column("id", Id, primary_key=True),
+    Column("namespace", Key(64), nullable=False),
+    Column("application", Key(64), nullable=False),
+    Column("definition_id", Id, nullable=False),
+    Column("definition_name", Key(128), nullable=False),
+    Column("definition_version", Integer, nullable=False),
+    Column("instance_key", Key(200), nullable=False),
+    Column("partition_id", Integer, nullable=False),
+    Column("input_digest", Key(80), nullable=False),
+    Column("deadline_at", Micros),
+    Column("created_at", Micros, nullable=False),
+    Column("created_by", Key(200), nullable=False),
+    # what moves
+    *checked("state", InstanceState),
+    Column("revision", Micros, nullable=False),
+    Column("control_revision", Micros, nullable=False),
+    Column("paused", Flag, nullable=False),
+    *checked("stop_kind", StopKind, nullable=True),
+    Column("stop_error", Payload),  # {"code", "message", "step"?}
+    Column("contradicted", Flag, nullable=False),
+    Column("quarantined", Flag, nullable=False),
+    Column("wake_at", Micros),  # the continuation: when the engine must look again
+    *checked("wake_reason", WakeReason, nullable=True),
+    Column("error", Payload),
+    Column("output_digest", Key(80)),
+    Column("journal_at", Micros, nullable=False),  # time of the last journal entry (PUL-15)
+    Column("ended_at", Micros),
+    CheckConstraint(
+        "(ended_at IS NOT NULL) = (state IN ('SUCCEEDED', 'FAILED', 'CANCELLED'))",
+        name="ended_at_in_its_states",
+    ),
+    CheckConstraint(
+        "(stop_kind IS NOT NULL) OR (state NOT IN ('CANCELLING', 'FAILED', 'CANCELLED'))",
+        name="stop_has_a_kind",
+    ),
+    Index("uq_instances_key", "namespace", "definition_name", "instance_key", unique=True),
+    Index("ix_instances_state", "namespace", "state", "id"),
+    Index("ix_instances_listing", "namespace", "id"),
+    Index(
+        "ix_instances_wake_at",
+        "wake_at",
+        postgresql_where=text("wake_at IS NOT NULL"),
+        sqlite_where=text("wake_at IS NOT NULL"),
+    ),
+)
+
+instance_payloads = Table(
+    "instance_payloads",
+    metadata,
+    Column("instance_id", Id, primary_key=True),
+    Column("name", Key(16), primary_key=True),  # input | output
+    Column("body", Payload, nullable=False),
+)
+
+#: One row per activation of a leaf; the leaf is its latest one (current = 1, else NULL).
+activations = Table(
+    "activations",
+    metadata,
+    Column("id", Id, primary_key=True),
+    Column("namespace", Key(64), nullable=False),
+    Column("instance_id", Id, nullable=False),
+    Column("step_key", Key(255), nullable=False),  # leaf path, charge[17] inside a map
+    Column("node_key", Key(128), nullable=False),  # step key in the definition
+    Column("sequence", Integer, nullable=False),
+    *checked("kind", LeafKind),
+    Column("task_id", Id),
+    Column("retry_of", Id),
+    Column("entered_at", Micros, nullable=False),
+    # what moves
+    Column("current", Flag),
+    *checked("state", LeafState),
+    Column("revision", Integer, nullable=False),
+    Column("task_revision", Integer),  # revision of the newest task fact consumed
+    *checked("task_state", TaskState, nullable=True),  # and the state that it told
+    *checked("review_cause", ReviewCause, nullable=True),
+    Column("review_at", Micros),
+    Column("ignored", Flag, nullable=False),
+    Column("error", Payload),
+    *checked("output_source", OutputSource, nullable=True),
+    Column("output_id", Id),  # id of the row that holds the output
+    Column("output_digest", Key(80)),
+    Column("conclusion_id", Id),
+    Column("settled_at", Micros),
+    Index("uq_activations_sequence", "instance_id", "step_key", "sequence", unique=True),
+    Index("uq_activations_current", "instance_id", "step_key", "current", unique=True),
+    Index("ix_activations_task_id", "task_id"),
+    Index("ix_activations_review", "namespace", "review_at", "id"),
+)
+
+conclusions = Table(
+    "conclusions",
+    metadata,
+    Column("id", Id, primary_key=True),
+    Column("namespace", Key(64), nullable=False),
+    Column("instance_id", Id, nullable=False),
+    Column("activation_id", Id, nullable=False),
+    Column("operation_id", Id, nullable=False),
+    Column("verdict", Key(16), nullable=False),
+    Column("result", Payload, nullable=False),  # the output, or the error of a FAILED conclusion
+    Column("result_digest", Key(80), nullable=False),
+    Column("actor", Key(200), nullable=False),
+    Column("at", Micros, nullable=False),
+    Index("ix_conclusions_instance_id", "instance_id", "id"),
+)
+
+inbox = Table(
+    "inbox",
+    metadata,
+    Column("partition_id", Integer, primary_key=True, autoincrement=False),
+    Column("seq", Micros, primary_key=True, autoincrement=False),
+    Column("namespace", Key(64), nullable=False),
+    Column("instance_id", Id, nullable=False),
+    Column("activation_id", Id, nullable=False),
+    Column("task_id", Id, nullable=False),
+    Column("task_revision", Integer, nullable=False),
+    *checked("kind", EventKind),
+    *checked("state", InboxState),
+    *checked("disposition", Disposition, nullable=True),
+    Column("cause", Key(64)),  # why it is quarantined
+    Column("cause_detail", Payload),
+    Column("recorded_at", Micros, nullable=False),
+    Column("processed_at", Micros),
+    Column("instance_revision", Micros),  # revision of the instance that processed it
+    Index("ix_inbox_instance_id", "instance_id", "state"),
+)
+
+cursors = Table(
+    "cursors",
+    metadata,
+    Column("partition_id", Integer, primary_key=True, autoincrement=False),
+    Column("consumer", Key(32), primary_key=True),
+    Column("seq", Micros, nullable=False),  # everything up to here is in the inbox
+)
+
+journal = Table(
+    "journal",
+    metadata,
+    Column("instance_id", Id, primary_key=True),
+    Column("revision", Micros, primary_key=True, autoincrement=False),
+    Column("namespace", Key(64), nullable=False),
+    Column("at", Micros, nullable=False),
+    Column("actor", Key(200), nullable=False),
+    Column("cause", Key(64), nullable=False),
+    Column("changes", Payload, nullable=False),
+)
+
+#: Receipts of management commands, found again by idempotency key (REC-3).
+operations = Table(
+    "operations",
+    metadata,
+    Column("namespace", Key(64), primary_key=True),
+    Column("idempotency_key", Key(200), primary_key=True),
+    Column("id", Id, nullable=False, unique=True),
+    Column("operation", Key(40), nullable=False),
+    Column("target_id", Id, nullable=False),
+    Column("command_digest", Key(80), nullable=False),
+    Column("receipt", Payload, nullable=False),
+    Column("actor", Key(200), nullable=False),
+    Column("at", Micros, nullable=False),
+)
+
+workflow_audit = Table(
+    "workflow_audit",
+    metadata,
+    Column("id", Id, primary_key=True),
+    Column("namespace", Key(64), nullable=False),
+    Column("instance_id", Id),
+    Column("operation", Key(40), nullable=False),
+    Column("idempotency_key", Key(200)),
+    Column("outcome", Key(16), nullable=False),  # ACCEPTED | REFUSED
+    Column("code", Key(64)),  # of a refusal
+    Column("actor", Key(200), nullable=False),
+    Column("at", Micros, nullable=False),
+    Column("command_digest", Key(80), nullable=False),
+    Column("reason", Payload),
+    Column("evidence_ref", Payload),
+    Column("prior", Payload),  # state before; the prior output as the id of its immutable row
+    Column("next", Payload),  # state after; digest of what is new
+    Column("execution_audit_id", Id),
+    Index("ix_workflow_audit_namespace_id", "namespace", "id"),
+    Index("ix_workflow_audit_instance_id", "instance_id", "id"),
+)
+
+schema_info = Table(
+    "schema_info",
+    metadata,
+    Column("name", Key(64), primary_key=True),
+    Column("value", Key(200), nullable=False),
+)

@@ -1,0 +1,241 @@
+"""Definitions, instances, history, tasks and result events."""
+
+from typing import Annotated
+
+import msgspec
+
+from pulseweave.wire.base import Id, Instant, Json, Revision, Wire
+from pulseweave.wire.recovery import Blocking, ReviewItem
+
+InstanceKey = Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
+
+
+class DefinitionSummary(Wire):
+    id: Id
+    name: str
+    version: int
+    digest: str
+    queues: list[str]
+    created_at: Instant
+    created: bool | None = None  # on PUT: false when the same content was already there
+
+
+class DefinitionDetail(DefinitionSummary):
+    document: Json
+
+
+class DefinitionPage(Wire):
+    items: list[DefinitionSummary]
+    cursor: str | None = None
+
+
+class StartInstance(Wire):
+    """``version`` null: the newest registered one. Idempotent by (definition, instance_key) (WEA-3)."""
+
+    definition: str
+    version: int | None = None
+    instance_key: InstanceKey
+    input: Json = msgspec.field(default_factory=dict)
+
+
+class StartBatch(Wire):
+    instances: Annotated[list[StartInstance], msgspec.Meta(min_length=1, max_length=500)]
+
+
+class InstanceSummary(Wire):
+    """One row of the list. ``error`` is the stop's or the failure's ``{code, message, step?}``."""
+
+    id: Id
+    definition: str
+    version: int
+    instance_key: str
+    state: str
+    paused: bool
+    stop_kind: str | None
+    revision: Revision
+    control_revision: Revision
+    contradicted: bool
+    quarantined: bool
+    deadline_at: Instant | None
+    created_at: Instant
+    ended_at: Instant | None
+    error: Json = None
+    created: bool | None = None  # on start: false when the instance was already there
+
+
+class StartOutcome(Wire):
+    """One entry of a batch start: the instance, or the refusal."""
+
+    instance_key: str
+    instance: InstanceSummary | None = None
+    code: str | None = None
+    message: str | None = None
+
+
+class StartBatchResult(Wire):
+    items: list[StartOutcome]
+
+
+class InstancePage(Wire):
+    items: list[InstanceSummary]
+    cursor: str | None = None
+
+
+class AttemptView(Wire):
+    number: int
+    worker: Json
+    started_at: Instant
+    outcome: str | None
+    ended_at: Instant | None
+    closed_by: str | None
+    code: str | None
+    error: Json = None
+    result: Json = None
+    reviewed_by: str | None = None
+
+
+class LateReportView(Wire):
+    id: Id
+    attempt: int | None
+    outcome: str
+    code: str | None
+    error: Json = None
+    result: Json = None
+    received_at: Instant
+
+
+class TaskView(Wire):
+    """A task with its attempts. ``holds`` lists GATE, KEY, DELAY."""
+
+    id: Id
+    queue: str
+    handler: str
+    state: str
+    revision: Revision
+    effect: str
+    priority: int
+    max_attempts: int
+    attempt_count: int
+    unstarted_losses: int
+    tainted: bool
+    holds: list[str]
+    due_at: Instant | None
+    deadline_at: Instant | None
+    start_by: Instant | None
+    cancel_requested_at: Instant | None
+    lease_expires_at: Instant | None
+    instance_id: Id | None
+    activation_id: Id | None
+    retry_of: Id | None
+    business_key: Json = None
+    concurrency_key: Json = None
+    settled_by: str | None
+    settled_code: str | None
+    settled_at: Instant | None
+    created_at: Instant
+    input: Json = None
+    result: Json = None
+    attempts: list[AttemptView] = []
+    late_reports: list[LateReportView] = []
+
+
+class ActivationView(Wire):
+    id: Id
+    step_key: str
+    sequence: int
+    kind: str
+    state: str
+    revision: Revision
+    task_id: Id | None
+    retry_of: Id | None
+    current: bool
+    ignored: bool
+    review_cause: str | None
+    review_at: Instant | None
+    entered_at: Instant
+    settled_at: Instant | None
+    error: Json = None
+    output: Json = None
+    output_source: str | None = None
+    conclusion_id: str | None = None
+
+
+class StepView(Wire):
+    """A node of the definition with its state now: the tree that people look at.
+
+    States of leaves are those of their latest activation; of the others WAITING, ACTIVE, NEEDS_REVIEW, SUCCEEDED,
+    FAILED, CANCELLED. ``children`` follow the definition's order.
+    """
+
+    key: str | None
+    kind: str
+    state: str
+    label: str | None = None  # the branch that this child is, in a parallel
+    activation: ActivationView | None = None
+    activations_count: int = 0
+    children: list["StepView"] = []
+
+
+class InstanceDetail(InstanceSummary):
+    application: str
+    definition_digest: str
+    gate: str
+    wake_at: Instant | None
+    wake_reason: str | None
+    input: Json
+    output: Json = None
+    steps: StepView
+    activations: list[ActivationView]
+    tasks: list[TaskView]
+    reviews: list[ReviewItem] = []
+    blocking: list[Blocking] = []
+
+
+class JournalEntry(Wire):
+    revision: Revision
+    at: Instant
+    actor: str
+    cause: str
+    changes: Json
+
+
+class HistoryPage(Wire):
+    items: list[JournalEntry]
+    cursor: str | None = None
+
+
+class CreateTask(Wire):
+    """A task that no workflow owns. ``task_key`` makes creation idempotent."""
+
+    queue: str
+    handler: str
+    task_key: InstanceKey
+    input: Json = msgspec.field(default_factory=dict)
+    effect: str = "at_most_once"
+    max_attempts: Annotated[int, msgspec.Meta(ge=1, le=100)] = 1
+    backoff: Json = None
+    attempt_timeout: str | None = None
+    lease: str | None = None
+    deadline: str | None = None
+    start_within: str | None = None
+    priority: Annotated[int, msgspec.Meta(ge=-100, le=100)] = 0
+    concurrency_key: str | None = None
+    business_key: str | None = None
+
+
+class TaskEventView(Wire):
+    partition: int
+    seq: Revision
+    task_id: Id
+    task_revision: Revision
+    instance_id: Id | None
+    kind: str
+    code: str | None
+    attempt: int | None
+    late_report_id: Id | None
+    at: Instant
+
+
+class TaskEventPage(Wire):
+    items: list[TaskEventView]
+    after: str
