@@ -1,0 +1,95 @@
+"""Continue: the only way out of NEEDS_REVIEW (CON-1 to CON-4).
+
+It never unpauses, extends no deadline and withdraws no stop. The declaration is not believed: the graph,
+the tasks and the source events are checked.
+"""
+
+from collections.abc import Callable
+
+from pulseweave.core.pulse.task import TaskState
+from pulseweave.core.recovery.command import Continue
+from pulseweave.core.recovery.evidence import refuse_command, refuse_expired
+from pulseweave.core.recovery.facts import RecoveryFacts
+from pulseweave.core.weave.definition.model import OnFailure
+from pulseweave.core.weave.draft import Draft
+from pulseweave.core.weave.failure import ignore, stop_for
+from pulseweave.core.weave.leaf import Leaf
+from pulseweave.core.weave.plan import InstancePlan
+from pulseweave.core.weave.states import InstanceState, LeafState
+from pulseweave.kernel.errors import Rejected, reject
+
+
+def applies(facts: RecoveryFacts, command: Continue, *, now: int) -> Rejected | None:
+    refusal = refuse_command(facts, command)
+    if refusal is not None:
+        return refusal
+    instance = facts.base.instance
+    if instance.contradicted:
+        return reject(
+            "CONTRADICTED", "a late report contradicts what was settled; acknowledge it first", rule="REC-13"
+        )
+    if instance.stop is None:
+        refusal = refuse_expired(facts, now)
+        if refusal is not None:
+            return refusal
+    unknown = [h.task.id for h in facts.histories.values() if h.task.state is TaskState.NEEDS_REVIEW]
+    if unknown:
+        return reject(
+            "EXECUTION_UNSETTLED",
+            f"the outcome of {len(unknown)} execution(s) is unknown",
+            rule="CON-1",
+            task_ids=unknown,
+        )
+    unresolved = [leaf.step_key for leaf in facts.base.leaves.values() if is_unresolved(facts, leaf)]
+    if unresolved:
+        return reject(
+            "UNRESOLVED_STEPS",
+            f"unresolved: {', '.join(sorted(unresolved))}",
+            rule="CON-1",
+            steps=sorted(unresolved),
+        )
+    return None
+
+
+def is_unresolved(facts: RecoveryFacts, leaf: Leaf) -> bool:
+    """NEEDS_REVIEW; without a stop also a failure that stops or asks, or a cancellation, not concluded."""
+    if leaf.state is LeafState.NEEDS_REVIEW:
+        return True
+    if facts.base.instance.stop is not None or leaf.conclusion_id is not None:
+        return False
+    policy = facts.base.definition.leaves[leaf.node_key].on_failure
+    return leaf.state is LeafState.CANCELLED or (
+        leaf.undecided_failure and policy is not OnFailure.IGNORE
+    )
+
+
+def decide(
+    facts: RecoveryFacts,
+    command: Continue,
+    *,
+    now: int,
+    new_id: Callable[[], str],
+    actor: str,
+) -> InstancePlan | Rejected:
+    refusal = applies(facts, command, now=now)
+    if refusal is not None:
+        return refusal
+    draft = Draft(facts.base, now=now, new_id=new_id)
+    if draft.instance.stop is not None:
+        draft.move(InstanceState.CANCELLING)
+    else:
+        draft.move(InstanceState.RUNNING)
+        _decide_failures(draft)
+    draft.order_continuation()
+    return draft.finish(actor=actor, cause=command.OPERATION, control=True)
+
+
+def _decide_failures(draft: Draft) -> None:
+    """Failures that were concluded, or came, during the review, in the order in which they settled."""
+    failed = [leaf for leaf in draft.leaves.values() if leaf.undecided_failure]
+    for leaf in sorted(failed, key=lambda leaf: (leaf.settled_at or 0, leaf.step_key)):
+        policy = draft.definition.leaves[leaf.node_key].on_failure
+        if policy is OnFailure.IGNORE:
+            ignore(draft, leaf)
+        else:  # for a FAILED conclusion the policy `review` counts as `fail` (RES-4)
+            stop_for(draft, leaf)

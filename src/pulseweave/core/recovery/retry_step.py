@@ -1,0 +1,213 @@
+"""RetryStep: a new activation of a task leaf, inside the original budget and deadline (RET-1 to RET-8).
+
+What may never happen: more attempts or activations than the definition's ``max_attempts``; another
+deadline, input or key than the first activation's; two successors of one task; a start before Continue.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from pulseweave.core.pulse.change import TaskCreated
+from pulseweave.core.pulse.task import Queued, Task, TaskState
+from pulseweave.core.recovery.command import RetryStep
+from pulseweave.core.recovery.evidence import (
+    find_leaf,
+    histories_of,
+    refuse_command,
+    refuse_expired,
+    refuse_stop,
+    refuse_unsettled,
+)
+from pulseweave.core.recovery.facts import RecoveryFacts, TaskHistory
+from pulseweave.core.weave.draft import Draft
+from pulseweave.core.weave.leaf import Leaf
+from pulseweave.core.weave.plan import InstancePlan
+from pulseweave.core.weave.states import LeafState
+from pulseweave.kernel.errors import Rejected, reject
+
+_RETRYABLE = frozenset({LeafState.NEEDS_REVIEW, LeafState.FAILED, LeafState.CANCELLED})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retryable:
+    """A leaf that may be retried, its history by sequence, and what is left of its budget."""
+
+    leaf: Leaf
+    histories: list[TaskHistory]
+    attempts_left: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepRetried:
+    plan: InstancePlan
+    created: TaskCreated
+    attempts_left: int
+
+
+def applies(facts: RecoveryFacts, command: RetryStep, *, now: int) -> Retryable | Rejected:
+    """Everything but what only a person can give."""
+    refusal = (
+        refuse_command(facts, command) or refuse_stop(facts) or refuse_expired(facts, now)
+    )
+    if refusal is not None:
+        return refusal
+    leaf = find_leaf(facts, command)
+    if isinstance(leaf, Rejected):
+        return leaf
+    if leaf.state not in _RETRYABLE or leaf.ignored:
+        what = "an ignored failure" if leaf.ignored else leaf.state
+        return reject("STEP_NOT_RETRYABLE", f"step {leaf.step_key} is {what}", rule="RET-1")
+    if leaf.task_id is None:
+        return reject(
+            "STEP_NOT_RETRYABLE",
+            f"step {leaf.step_key} never had a task: there is nothing to repeat",
+            rule="WEA-20",
+        )
+    histories = histories_of(facts, leaf)
+    if isinstance(histories, Rejected):
+        return histories
+    return (
+        _refuse_executions(leaf, histories)
+        or _refuse_instants(histories[0].task, now)
+        or _refuse_mismatch(facts, leaf, histories)
+        or _budget(facts, leaf, histories)
+    )
+
+
+def decide(
+    facts: RecoveryFacts,
+    command: RetryStep,
+    *,
+    now: int,
+    new_id: Callable[[], str],
+    actor: str,
+) -> StepRetried | Rejected:
+    retryable = applies(facts, command, now=now)
+    if isinstance(retryable, Rejected):
+        return retryable
+    leaf = retryable.leaf
+    draft = Draft(facts.base, now=now, new_id=new_id)
+    successor = Leaf(
+        id=new_id(),
+        namespace=leaf.namespace,
+        instance_id=leaf.instance_id,
+        step_key=leaf.step_key,
+        node_key=leaf.node_key,
+        sequence=leaf.sequence + 1,
+        kind=leaf.kind,
+        task_id=new_id(),
+        retry_of=leaf.id,
+        entered_at=draft.now,
+    )
+    draft.supersede(leaf, successor)
+    created = _successor_task(retryable, successor, now=draft.now)
+    draft.tasks.append(created)
+    plan = draft.finish(actor=actor, cause=command.OPERATION, control=True)
+    return StepRetried(plan=plan, created=plan.tasks[0], attempts_left=retryable.attempts_left)
+
+
+def _successor_task(retryable: Retryable, successor: Leaf, *, now: int) -> TaskCreated:
+    """Same input, keys and instants as the first activation's task; only the rest of its budget (RET-4, RET-6)."""
+    first, last = retryable.histories[0], retryable.histories[-1]
+    task = Task(
+        id=successor.task_id or "",
+        namespace=first.task.namespace,
+        application=first.task.application,
+        queue=first.task.queue,
+        partition_id=first.task.partition_id,
+        instance_id=first.task.instance_id,
+        activation_id=successor.id,
+        effect=first.task.effect,
+        priority=first.task.priority,
+        max_attempts=retryable.attempts_left,
+        lease_ms=first.task.lease_ms,
+        attempt_timeout_ms=first.task.attempt_timeout_ms,
+        deadline_at=first.task.deadline_at,
+        start_by=first.task.start_by,
+        key=first.task.key,
+        phase=Queued(),
+    )
+    spec = replace(first.spec, task_id=task.id, retry_of=last.task.id, created_at=now)
+    return TaskCreated(task=task, spec=spec)
+
+
+def _refuse_executions(leaf: Leaf, histories: list[TaskHistory]) -> Rejected | None:
+    unsettled = refuse_unsettled(histories)
+    if unsettled is not None:
+        return unsettled
+    if any(h.task.state is TaskState.SUCCEEDED for h in histories):
+        return reject(
+            "STEP_NOT_RETRYABLE", f"an execution of {leaf.step_key} is known to have succeeded", rule="RET-1"
+        )
+    return None
+
+
+def _refuse_instants(first: Task, now: int) -> Rejected | None:
+    for name, instant in (("deadline", first.deadline_at), ("latest start", first.start_by)):
+        if instant is not None and now >= instant:
+            return reject(
+                "DEADLINE_PASSED", f"the original task's {name} has passed", rule="RET-6", at=instant
+            )
+    return None
+
+
+def _refuse_mismatch(
+    facts: RecoveryFacts, leaf: Leaf, histories: list[TaskHistory]
+) -> Rejected | None:
+    """The history must be whole and of one kind (RET-2)."""
+    node = facts.base.definition.leaves[leaf.node_key]
+    activations = facts.activations_of(leaf.step_key)
+    first = histories[0]
+    problem: str | None = None
+    if [a.sequence for a in activations] != list(range(1, len(activations) + 1)):
+        problem = "activation sequence is not contiguous from 1"
+    elif len(histories) != len(activations):
+        problem = "an activation has no task"
+    elif first.task.queue != node.queue or first.spec.handler != node.handler:
+        problem = "the task is not what the definition says"
+    for before, after in zip(histories, histories[1:], strict=False):
+        if after.spec.retry_of != before.task.id:
+            problem = f"task {after.task.id} is not the retry of {before.task.id}"
+    for history in histories:
+        if history.attempt_rows != history.task.attempt_count:
+            problem = f"attempt rows of {history.task.id} are not its attempt_count"
+        elif _fixed(history) != _fixed(first):
+            problem = f"task {history.task.id} differs in handler, input, queue, priority or policy"
+    if problem is None:
+        return None
+    return reject("INTEGRITY_MISMATCH", problem, rule="RET-2", step_key=leaf.step_key)
+
+
+def _fixed(history: TaskHistory) -> tuple[object, ...]:
+    task, spec = history.task, history.spec
+    return (
+        spec.handler,
+        spec.input_digest,
+        spec.backoff,
+        spec.business_key,
+        task.queue,
+        task.priority,
+        task.effect,
+        task.lease_ms,
+        task.attempt_timeout_ms,
+        task.deadline_at,
+        task.start_by,
+        task.key,
+    )
+
+
+def _budget(
+    facts: RecoveryFacts, leaf: Leaf, histories: list[TaskHistory]
+) -> Retryable | Rejected:
+    original = facts.base.definition.leaves[leaf.node_key].max_attempts
+    used = sum(history.attempt_rows for history in histories)
+    if used >= original or len(histories) >= original:
+        return reject(
+            "BUDGET_EXHAUSTED",
+            f"{used} of {original} attempts and {len(histories)} of {original} activations are used",
+            rule="RET-4" if used >= original else "RET-5",
+            attempts_used=used,
+            activations=len(histories),
+            max_attempts=original,
+        )
+    return Retryable(leaf=leaf, histories=histories, attempts_left=original - used)

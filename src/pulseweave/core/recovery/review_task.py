@@ -1,0 +1,101 @@
+"""ReviewTask: a person settles what an execution did (REV-1, REV-2).
+
+It changes neither the step nor the instance's review: the task's event travels through the inbox.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from pulseweave.core.pulse.change import TaskChange
+from pulseweave.core.pulse.review import verdict
+from pulseweave.core.pulse.task import TaskState
+from pulseweave.core.recovery.command import ReviewTask
+from pulseweave.core.recovery.evidence import refuse_command
+from pulseweave.core.recovery.facts import RecoveryFacts, TaskHistory
+from pulseweave.core.weave.draft import Draft
+from pulseweave.core.weave.plan import InstancePlan
+from pulseweave.kernel.errors import Rejected, reject
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskReviewed:
+    """The instance's plan, the task's change, and the result that the execution audit keeps."""
+
+    plan: InstancePlan
+    change: TaskChange
+    result: str
+
+
+def applies(facts: RecoveryFacts, command: ReviewTask) -> TaskHistory | Rejected:
+    """Everything but what only a person can give."""
+    refusal = refuse_command(facts, command)
+    if refusal is not None:
+        return refusal
+    history = facts.histories.get(command.task_id)
+    owner = next((a for a in facts.activations if a.task_id == command.task_id), None)
+    if history is None or owner is None or history.task.activation_id != owner.id:
+        return reject("NOT_OWNED", f"task {command.task_id} is not of this instance", rule="REC-9")
+    task = history.task
+    if task.revision != command.expected_task_revision:
+        return reject(
+            "TASK_REVISION_CONFLICT",
+            f"task {task.id} is at revision {task.revision}",
+            rule="PUL-6",
+            current_task_revision=str(task.revision),
+        )
+    if task.state is not TaskState.NEEDS_REVIEW:
+        return reject("TASK_NOT_IN_REVIEW", f"task {task.id} is {task.state}", rule="REV-1")
+    return history
+
+
+def decide(
+    facts: RecoveryFacts,
+    command: ReviewTask,
+    *,
+    now: int,
+    new_id: Callable[[], str],
+    actor: str,
+    execution_audit_id: str,
+) -> TaskReviewed | Rejected:
+    history = applies(facts, command)
+    if isinstance(history, Rejected):
+        return history
+    result = verified_result(facts, command)
+    if isinstance(result, Rejected):
+        return result
+    draft = Draft(facts.base, now=now, new_id=new_id)
+    change = verdict(
+        history.task, succeeded=command.succeeded, now=draft.now, audit_id=execution_audit_id
+    )
+    plan = draft.finish(actor=actor, cause=command.OPERATION, control=True)
+    return TaskReviewed(plan=plan, change=change, result=result)
+
+
+def verified_result(facts: RecoveryFacts, command: ReviewTask) -> str | Rejected:
+    """The result given, or that of the cited late report of the same task; never null."""
+    if command.late_report_id is None:
+        if command.result is None or command.result == "null":
+            return reject(
+                "INVALID_COMMAND",
+                "result must be a JSON value other than null",
+                rule="REV-1",
+                pointer="/result",
+            )
+        return command.result
+    report = facts.late_reports.get(command.late_report_id)
+    if report is None or report.task_id != command.task_id:
+        return reject(
+            "INVALID_COMMAND",
+            f"task {command.task_id} has no late report {command.late_report_id}",
+            rule="REV-1",
+            pointer="/late_report_id",
+        )
+    text = report.result if report.result is not None else report.error
+    if command.result is not None or text is None or text == "null":
+        return reject(
+            "INVALID_COMMAND",
+            "give either a result or a late report that has one",
+            rule="REV-1",
+            pointer="/late_report_id",
+        )
+    return text

@@ -1,0 +1,209 @@
+"""The working copy of one instance while a decision is made, and how it becomes a plan.
+
+A decision builds a draft from facts, moves it, and finishes it. The draft holds the rules that bind
+every decision: the gate follows the state, a new stop intent cancels tasks, exactly one revision and one
+journal entry a transaction, a continuation for whoever may go on by himself (WEA-4, WEA-6, WEA-14).
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from pulseweave.core.pulse.change import TaskCreated
+from pulseweave.core.pulse.task import Holds
+from pulseweave.core.weave.definition.model import Definition
+from pulseweave.core.weave.instance import Instance, Stop
+from pulseweave.core.weave.leaf import Leaf, check_move
+from pulseweave.core.weave.plan import (
+    Conclusion,
+    InstancePlan,
+    JournalEntry,
+    LeafChange,
+    journal_change,
+)
+from pulseweave.core.weave.states import (
+    INSTANCE_TRANSITIONS,
+    InstanceState,
+    LeafState,
+    ReviewCause,
+    StopKind,
+    WakeReason,
+)
+from pulseweave.kernel import canonical, limits
+from pulseweave.kernel.check import invariant
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InstanceFacts:
+    """What a decision is made from. ``leaves``: current activations by step key.
+
+    ``payloads`` holds values loaded so far: ``""`` for the input, step keys for outputs. A decision that
+    needs more says so (``Draft.missing``) and is asked again.
+    """
+
+    definition: Definition
+    instance: Instance
+    leaves: Mapping[str, Leaf]
+    payloads: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Draft:
+    """Mutable while one decision runs; never shared."""
+
+    def __init__(
+        self, facts: InstanceFacts, *, now: int, new_id: Callable[[], str], created: bool = False
+    ) -> None:
+        self.definition = facts.definition
+        self.before = None if created else facts.instance
+        self.instance = facts.instance
+        self.leaves: dict[str, Leaf] = dict(facts.leaves)
+        self.payloads = facts.payloads
+        self.missing: set[str] = set()
+        self.tasks: list[TaskCreated] = []
+        self.conclusions: list[Conclusion] = []
+        self.input: str | None = None
+        self.output: str | None = None
+        self.deferred = False  # an advance that quotas did not let happen now (PUL-12)
+        self.now = max(now, facts.instance.journal_at)  # PUL-15
+        self.new_id = new_id
+        self._was: dict[str, Leaf] = {leaf.id: leaf for leaf in facts.leaves.values()}
+        self._superseded: list[Leaf] = []
+        self._continuation: WakeReason | None = None
+        self._touched = False
+
+    # --- moves ---------------------------------------------------------------------------------
+
+    def set_leaf(self, leaf: Leaf) -> None:
+        """Store a changed leaf; its revision grows by one however often one decision touches it."""
+        before = self._was.get(leaf.id)
+        if before is not None:
+            check_move(before, leaf)
+            leaf = replace(leaf, revision=before.revision + 1)
+        self.leaves[leaf.step_key] = leaf
+
+    def supersede(self, leaf: Leaf, successor: Leaf) -> None:
+        """A retry: the old activation stays as it is, but is no longer the leaf (REC-10, RET-3)."""
+        self._superseded.append(replace(leaf, current=False, review_at=None))
+        self.leaves[successor.step_key] = successor
+
+    def review(self, leaf: Leaf, cause: ReviewCause) -> None:
+        """The leaf needs a person, and so does the instance; its gate closes with it (WEA-7)."""
+        self.set_leaf(
+            replace(leaf, state=LeafState.NEEDS_REVIEW, review_cause=cause, review_at=self.now)
+        )
+        self.enter_review()
+
+    def enter_review(self) -> None:
+        if self.instance.state in (InstanceState.RUNNING, InstanceState.CANCELLING):
+            self.move(InstanceState.NEEDS_REVIEW)
+
+    def move(self, state: InstanceState) -> None:
+        invariant(
+            state in INSTANCE_TRANSITIONS[self.instance.state],
+            "the instance's transition is in the table",
+            instance_id=self.instance.id,
+            before=self.instance.state,
+            after=state,
+        )
+        self.instance = replace(self.instance, state=state)
+
+    def set_stop(self, kind: StopKind, error: Mapping[str, Any]) -> None:
+        """Set the stop intent once; the first one stands for ever."""
+        if self.instance.stop is not None:
+            return
+        stop = Stop(kind=kind, error=canonical.encode(dict(error)))
+        self.instance = replace(self.instance, stop=stop)
+        if self.instance.state is InstanceState.RUNNING:
+            self.move(InstanceState.CANCELLING)
+
+    def touch(self) -> None:
+        """Count a revision although no row but the inbox's changes: a LATE fact (PUL-17)."""
+        self._touched = True
+
+    def order_continuation(self) -> None:
+        """Have the engine evaluate the instance again from its root as soon as it may."""
+        self._continuation = WakeReason.ADVANCE
+
+    @property
+    def may_advance(self) -> bool:
+        return self.instance.gate_open and not self.deferred
+
+    # --- the plan ------------------------------------------------------------------------------
+
+    def finish(self, *, actor: str, cause: str, control: bool = False) -> InstancePlan:
+        """The plan. ``control``: an accepted command of a person moves control_revision too (REC-5)."""
+        invariant(not self.missing, "a decision is finished only on complete facts")
+        changed = [*self._changed_leaves()]
+        moved = replace(self.instance, **self._wake())
+        unmoved = not (changed or self.conclusions or control or self._touched)
+        if unmoved and moved == self.before:
+            return InstancePlan(before=self.before, after=self.instance)
+        before = self.before
+        revision = moved.revision if before is None else before.revision + 1
+        step = 1 if control else 0
+        after = replace(
+            moved,
+            revision=revision,
+            control_revision=moved.control_revision + step,
+            journal_at=self.now,
+        ).check()
+        if before is not None:
+            invariant(before.stop is None or before.stop == after.stop, "a stop is never withdrawn")
+            invariant(before.deadline_at == after.deadline_at, "a deadline never moves")
+        was_open = before is not None and before.gate_open
+        gate = after.gate_open if after.gate_open != was_open or before is None else None
+        held = Holds.NONE if after.gate_open else Holds.GATE
+        return InstancePlan(
+            before=before,
+            after=after,
+            leaves=tuple(changed),
+            tasks=tuple(replace(t, task=replace(t.task, holds=t.task.holds | held)) for t in self.tasks),
+            conclusions=tuple(self.conclusions),
+            gate=gate,
+            cancel_tasks=after.stop is not None and (before is None or before.stop is None),
+            input=self.input,
+            output=self.output,
+            journal=self._journal(changed, after, actor=actor, cause=cause),
+        )
+
+    def _changed_leaves(self) -> list[LeafChange]:
+        changes = [
+            LeafChange(before=self._was[leaf.id], after=leaf.check()) for leaf in self._superseded
+        ]
+        for leaf in self.leaves.values():
+            before = self._was.get(leaf.id)
+            if before != leaf:
+                changes.append(LeafChange(before=before, after=leaf.check()))
+        return changes
+
+    def _journal(
+        self, changed: list[LeafChange], after: Instance, *, actor: str, cause: str
+    ) -> JournalEntry:
+        changes = [journal_change("instance", self.before, after)]
+        changes += [journal_change("leaf", change.before, change.after) for change in changed]
+        changes += [journal_change("conclusion", None, conclusion) for conclusion in self.conclusions]
+        return JournalEntry(
+            instance_id=after.id,
+            revision=after.revision,
+            namespace=after.namespace,
+            at=self.now,
+            actor=actor,
+            cause=cause,
+            changes=canonical.encode(changes),
+        )
+
+    def _wake(self) -> dict[str, Any]:
+        """The continuation that these facts call for (WEA-14); a deadline counts while paused (WEA-13)."""
+        instance = self.instance
+        if instance.state is InstanceState.CANCELLING and self._continuation is not None:
+            return {"wake_at": self.now, "wake_reason": self._continuation}
+        if instance.state is not InstanceState.RUNNING:
+            return {"wake_at": None, "wake_reason": None}
+        if self.deferred:
+            due = self.now + limits.DEFERRED_ADVANCE_MS * 1000
+            return {"wake_at": due, "wake_reason": WakeReason.QUOTA}
+        if self._continuation is not None and not instance.paused:
+            return {"wake_at": self.now, "wake_reason": self._continuation}
+        if instance.deadline_at is not None:
+            return {"wake_at": instance.deadline_at, "wake_reason": WakeReason.DEADLINE}
+        return {"wake_at": None, "wake_reason": None}

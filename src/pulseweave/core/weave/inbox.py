@@ -1,0 +1,174 @@
+"""Collect: how a result event reaches its instance, once (WEA-5, WEA-16, WEA-17, PUL-17).
+
+The answer of ``consume`` is the record's disposition. A fact that can't be trusted is set aside as
+QUARANTINED, with a cause from a closed list; the instance then waits for a person and for the cause to be
+mended. Nothing here guesses: a mismatch is never waved through.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from pulseweave.core.pulse.task import EventKind, Outcome, TaskState
+from pulseweave.core.weave.advance import advance
+from pulseweave.core.weave.draft import Draft
+from pulseweave.core.weave.failure import decide_failure
+from pulseweave.core.weave.leaf import Leaf, OutputRef
+from pulseweave.core.weave.plan import InboxRecord
+from pulseweave.core.weave.settle import settle_stop
+from pulseweave.core.weave.states import (
+    Disposition,
+    InboxState,
+    LeafState,
+    OutputSource,
+    QuarantineCause,
+    ReviewCause,
+)
+from pulseweave.kernel import canonical
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamEvent:
+    """A result event with its place in the stream, as read."""
+
+    partition_id: int
+    seq: int
+    namespace: str
+    task_id: str
+    task_revision: int
+    instance_id: str
+    activation_id: str
+    kind: EventKind
+    code: str | None
+    late_report_id: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskFacts:
+    """What Pulse knows of the event's task now. ``result`` and ``error`` are canonical JSON texts.
+
+    ``late_outcome``: what the cited late report said, for a LATE event.
+    """
+
+    task_id: str
+    namespace: str
+    instance_id: str | None
+    activation_id: str | None
+    state: TaskState
+    revision: int
+    result: str | None
+    result_digest: str | None
+    error: str | None
+    late_outcome: Outcome | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Quarantined(Exception):
+    """A pure decision over loaded facts that must not be made (WEA-5)."""
+
+    cause: QuarantineCause
+    detail: Mapping[str, object]
+
+
+def consume(
+    draft: Draft, event: StreamEvent, task: TaskFacts | None, historical: Mapping[str, Leaf]
+) -> InboxRecord:
+    """Collect one event and everything that follows from it for this instance.
+
+    ``historical``: activations of the instance that are not current, by id, as far as events name them.
+    """
+    leaf = _owner(draft, event, task, historical)
+    disposition = _collect(draft, event, task, leaf)
+    if disposition is Disposition.APPLIED:
+        advance(draft)
+        settle_stop(draft)
+    return InboxRecord(
+        partition_id=event.partition_id,
+        seq=event.seq,
+        state=InboxState.PROCESSED,
+        disposition=disposition,
+    )
+
+
+def _owner(
+    draft: Draft, event: StreamEvent, task: TaskFacts | None, historical: Mapping[str, Leaf]
+) -> Leaf:
+    """The activation that the event is about; ownership holds both ways or the record is set aside (REC-9)."""
+    by_id = {leaf.id: leaf for leaf in draft.leaves.values()}
+    leaf = by_id.get(event.activation_id) or historical.get(event.activation_id)
+    claims = {
+        "activation": event.activation_id,
+        "task": event.task_id,
+        "activation_task": leaf.task_id if leaf else None,
+        "task_activation": task.activation_id if task else None,
+    }
+    if (
+        leaf is None
+        or task is None
+        or leaf.task_id != event.task_id
+        or task.activation_id != leaf.id
+        or task.instance_id != draft.instance.id
+        or task.namespace != draft.instance.namespace
+        or event.namespace != draft.instance.namespace
+    ):
+        raise Quarantined(QuarantineCause.OWNERSHIP_MISMATCH, claims)
+    if task.revision < event.task_revision:
+        raise Quarantined(
+            QuarantineCause.TASK_REVISION_MISMATCH,
+            {**claims, "event": event.task_revision, "task_revision": task.revision},
+        )
+    return leaf
+
+
+def _collect(draft: Draft, event: StreamEvent, task: TaskFacts | None, leaf: Leaf) -> Disposition:
+    if task is None:  # _owner has refused this
+        raise Quarantined(QuarantineCause.OWNERSHIP_MISMATCH, {"task": event.task_id})
+    if event.kind is EventKind.LATE:
+        _collect_late(draft, task, leaf)
+        return Disposition.LATE
+    if not leaf.current or leaf.state not in (LeafState.ACTIVE, LeafState.NEEDS_REVIEW):
+        return Disposition.STALE
+    leaf = replace(leaf, task_revision=event.task_revision, task_state=TaskState(event.kind.value))
+    if leaf.state is LeafState.NEEDS_REVIEW:
+        draft.set_leaf(leaf)
+        return Disposition.EVIDENCE
+    match event.kind:
+        case EventKind.SUCCEEDED:
+            _collect_success(draft, task, leaf)
+        case EventKind.FAILED:
+            failed = replace(
+                leaf, state=LeafState.FAILED, error=task.error, settled_at=draft.now
+            )
+            draft.set_leaf(failed)
+            decide_failure(draft, draft.leaves[leaf.step_key])
+        case EventKind.CANCELLED if draft.instance.stop is not None:
+            draft.set_leaf(replace(leaf, state=LeafState.CANCELLED, settled_at=draft.now))
+        case EventKind.CANCELLED:
+            draft.review(leaf, ReviewCause.CANCELLED)
+        case EventKind.NEEDS_REVIEW:
+            draft.review(leaf, ReviewCause.OUTCOME_UNKNOWN)
+    return Disposition.APPLIED
+
+
+def _collect_success(draft: Draft, task: TaskFacts, leaf: Leaf) -> None:
+    text = task.result if task.result is not None else "null"
+    contract = draft.definition.leaves[leaf.node_key].output_contract
+    value = canonical.parse(text)
+    if contract is not None and contract.check(value):
+        draft.review(leaf, ReviewCause.OUTPUT_CONTRACT)
+        return
+    digest = task.result_digest or canonical.digest(text)
+    output = OutputRef(source=OutputSource.TASK, id=task.task_id, digest=digest)
+    draft.set_leaf(
+        replace(leaf, state=LeafState.SUCCEEDED, output=output, settled_at=draft.now)
+    )
+    draft.payloads = {**draft.payloads, leaf.step_key: value}
+
+
+def _collect_late(draft: Draft, task: TaskFacts, leaf: Leaf) -> None:
+    """A late fact moves nothing; where it tells another outcome the instance is contradicted (PUL-17)."""
+    if leaf.current:
+        draft.set_leaf(replace(leaf))
+    differs = task.late_outcome is not None and task.late_outcome.value != task.state.value
+    if differs and not draft.instance.contradicted:
+        draft.instance = replace(draft.instance, contradicted=True)
+    draft.touch()

@@ -1,0 +1,135 @@
+"""What a decision about an instance may ask the shell to write: the closed list, in writing order.
+
+The shell applies a plan as it is and derives nothing. Journal entries are made from the same values that
+are written (``journal_of``), so replaying the journal rebuilds the rows (WEA-4).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from enum import StrEnum
+from typing import Any
+
+from pulseweave.core.pulse.change import TaskCreated
+from pulseweave.core.weave.instance import Instance, Stop
+from pulseweave.core.weave.leaf import Leaf, OutputRef
+from pulseweave.core.weave.states import Disposition, InboxState, QuarantineCause
+from pulseweave.kernel import canonical
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeafChange:
+    """One activation before (None: new) and after."""
+
+    before: Leaf | None
+    after: Leaf
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conclusion:
+    """A person's verdict on a leaf, kept beside what execution reported (RES-3). Written once."""
+
+    id: str
+    namespace: str
+    instance_id: str
+    activation_id: str
+    operation_id: str
+    verdict: str
+    result: str
+    result_digest: str
+    actor: str
+    at: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InboxRecord:
+    """The record of one result event. ``state`` PENDING waits behind a quarantined one (WEA-5)."""
+
+    partition_id: int
+    seq: int
+    state: InboxState
+    disposition: Disposition | None
+    cause: QuarantineCause | None = None
+    cause_detail: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JournalEntry:
+    instance_id: str
+    revision: int
+    namespace: str
+    at: int
+    actor: str
+    cause: str
+    changes: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InstancePlan:
+    """Everything that one transaction changes about one instance.
+
+    ``gate``: True opens, False closes, None leaves it. ``cancel_tasks``: every unsettled task of the
+    instance, new ones included, is cancelled (unstarted) or asked to cancel (running).
+    ``journal`` is None exactly when nothing changed.
+    """
+
+    before: Instance | None
+    after: Instance
+    leaves: tuple[LeafChange, ...] = ()
+    tasks: tuple[TaskCreated, ...] = ()
+    conclusions: tuple[Conclusion, ...] = ()
+    gate: bool | None = None
+    cancel_tasks: bool = False
+    input: str | None = None
+    output: str | None = None
+    journal: JournalEntry | None = None
+
+    @property
+    def touches_tasks(self) -> bool:
+        """Whether existing tasks of the instance must be locked before this plan is applied."""
+        return self.before is not None and (self.gate is not None or self.cancel_tasks)
+
+
+#: Fields whose text is a payload: the journal keeps its digest (WEA-4).
+_PAYLOADS = frozenset({"error", "result", "input"})
+
+
+def _journal_value(name: str, value: object) -> Any:
+    match value:
+        case Stop(kind=kind, error=error):
+            return {"kind": kind.value, "error": canonical.digest(error)}
+        case OutputRef(source=source, id=ref_id, digest=digest):
+            return {"source": source.value, "id": ref_id, "digest": digest}
+        case StrEnum():
+            return value.value
+        case str() if name in _PAYLOADS:
+            return canonical.digest(value)
+        case _:
+            return value
+
+
+def journal_values(fact: Instance | Leaf | Conclusion) -> dict[str, Any]:
+    """A fact as the journal tells it: every field, payloads by digest."""
+    return {f.name: _journal_value(f.name, getattr(fact, f.name)) for f in fields(fact)}
+
+
+def journal_change(kind: str, before: Any | None, after: Instance | Leaf | Conclusion) -> Mapping[str, Any]:
+    """One typed change: which row, whether it is new, and the fields that differ."""
+    new = journal_values(after)
+    if before is None:
+        return {"row": kind, "id": after.id, "new": True, "set": new}
+    old = journal_values(before)
+    return {
+        "row": kind,
+        "id": after.id,
+        "set": {name: value for name, value in new.items() if old[name] != value},
+    }
+
+
+def replay(rows: dict[tuple[str, str], dict[str, Any]], changes: list[Mapping[str, Any]]) -> None:
+    """Apply one journal entry's changes to rows rebuilt so far; ``doctor`` compares the end with the tables."""
+    for change in changes:
+        key = (change["row"], change["id"])
+        if change.get("new"):
+            rows[key] = dict(change["set"])
+        else:
+            rows[key].update(change["set"])

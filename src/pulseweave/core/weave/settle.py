@@ -1,0 +1,28 @@
+"""Settling a stop: what is left of a CANCELLING instance, until it ends (WEA-12, WEA-15).
+
+A stop closes all waits and cancels leaves without tasks; leaves with a task wait for its result. In the
+commit in which the last of them is consumed the instance ends as its stop intended.
+"""
+
+from dataclasses import replace
+
+from pulseweave.core.weave.draft import Draft
+from pulseweave.core.weave.states import InstanceState, LeafState, StopKind
+from pulseweave.kernel.check import invariant
+
+_OPEN = frozenset({LeafState.ACTIVE, LeafState.NEEDS_REVIEW})
+
+
+def settle_stop(draft: Draft) -> None:
+    """End a CANCELLING instance whose leaves are all settled."""
+    instance = draft.instance
+    if instance.state is not InstanceState.CANCELLING:
+        return
+    if any(leaf.state in _OPEN for leaf in draft.leaves.values()):
+        return
+    stop = instance.stop
+    invariant(stop is not None, "CANCELLING has a stop intent", instance_id=instance.id)
+    if stop is None:  # for the type checker: the invariant above has raised
+        return
+    draft.move(InstanceState.CANCELLED if stop.kind is StopKind.CANCEL else InstanceState.FAILED)
+    draft.instance = replace(draft.instance, ended_at=draft.now, error=stop.error)
