@@ -336,6 +336,7 @@ instances = Table(
     Column("stop_error", Payload),  # {"code", "message", "step"?}
     Column("contradicted", Flag, nullable=False),
     Column("quarantined", Flag, nullable=False),
+    Column("review_at", Micros),  # since when it needs a person
     Column("wake_at", Micros),  # the continuation: when the engine must look again
     *checked("wake_reason", WakeReason, nullable=True),
     Column("error", Payload),
@@ -352,6 +353,14 @@ instances = Table(
     ),
     Index("uq_instances_key", "namespace", "definition_name", "instance_key", unique=True),
     Index("ix_instances_state", "namespace", "state", "id"),
+    Index(
+        "ix_instances_review_at",
+        "namespace",
+        "review_at",
+        "id",
+        postgresql_where=text("review_at IS NOT NULL"),
+        sqlite_where=text("review_at IS NOT NULL"),
+    ),
     Index("ix_instances_listing", "namespace", "id"),
     Index(
         "ix_instances_wake_at",
@@ -401,7 +410,6 @@ activations = Table(
     Index("uq_activations_sequence", "instance_id", "step_key", "sequence", unique=True),
     Index("uq_activations_current", "instance_id", "step_key", "current", unique=True),
     Index("ix_activations_task_id", "task_id"),
-    Index("ix_activations_review", "namespace", "review_at", "id"),
 )
 
 conclusions = Table(

@@ -76,9 +76,9 @@ def decide(
         return refusal
     draft = Draft(facts.base, now=now, new_id=new_id)
     if draft.instance.stop is not None:
-        draft.move(InstanceState.CANCELLING)
+        draft.leave_review(InstanceState.CANCELLING)
     else:
-        draft.move(InstanceState.RUNNING)
+        draft.leave_review(InstanceState.RUNNING)
         _decide_failures(draft)
     draft.order_continuation()
     return draft.finish(actor=actor, cause=command.OPERATION, control=True)

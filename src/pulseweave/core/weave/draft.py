@@ -96,6 +96,12 @@ class Draft:
     def enter_review(self) -> None:
         if self.instance.state in (InstanceState.RUNNING, InstanceState.CANCELLING):
             self.move(InstanceState.NEEDS_REVIEW)
+            self.instance = replace(self.instance, review_at=self.now)
+
+    def leave_review(self, state: InstanceState) -> None:
+        """Only Continue leads out of review."""
+        self.move(state)
+        self.instance = replace(self.instance, review_at=None)
 
     def move(self, state: InstanceState) -> None:
         invariant(

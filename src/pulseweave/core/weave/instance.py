@@ -46,6 +46,7 @@ class Instance:
     stop: Stop | None = None
     contradicted: bool = False
     quarantined: bool = False
+    review_at: int | None = None
     wake_at: int | None = None
     wake_reason: WakeReason | None = None
     error: str | None = None
@@ -81,6 +82,11 @@ class Instance:
             or self.state
             not in (InstanceState.CANCELLING, InstanceState.CANCELLED, InstanceState.FAILED),
             "nothing stops without a stop intent",
+            **facts,
+        )
+        invariant(
+            (self.review_at is not None) == (self.state is InstanceState.NEEDS_REVIEW),
+            "review_at exactly in NEEDS_REVIEW",
             **facts,
         )
         invariant(
