@@ -5,7 +5,7 @@ QUARANTINED, with a cause from a closed list; the instance then waits for a pers
 mended. Nothing here guesses: a mismatch is never waved through.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from pulseweave.core.pulse.task import EventKind, Outcome, TaskState
@@ -61,12 +61,82 @@ class TaskFacts:
     late_outcome: Outcome | None = None
 
 
-@dataclass(frozen=True, slots=True)
 class Quarantined(Exception):
     """A pure decision over loaded facts that must not be made (WEA-5)."""
 
-    cause: QuarantineCause
-    detail: Mapping[str, object]
+    def __init__(self, cause: QuarantineCause, detail: Mapping[str, object]) -> None:
+        super().__init__(cause.value)
+        self.cause = cause
+        self.detail = detail
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delivery:
+    """Events of one instance in stream order, with what they need to be judged.
+
+    ``blocked``: an earlier record of the instance is quarantined or pending, so these wait in order.
+    """
+
+    events: tuple[StreamEvent, ...]
+    tasks: Mapping[str, TaskFacts]
+    historical: Mapping[str, Leaf]
+    blocked: bool = False
+
+
+def consume_all(make: Callable[[], Draft], delivery: Delivery) -> tuple[Draft, list[InboxRecord]]:
+    """Consume a batch exactly as one by one (WEA-16). A record that can't be judged is set aside alone.
+
+    ``make`` gives a fresh draft: after a failed decision the batch is taken again up to the culprit, so
+    that nothing half decided remains. With ``draft.missing`` set the records mean nothing yet.
+    """
+    if delivery.blocked:
+        draft = make()
+        draft.touch()
+        return draft, [_pending(event) for event in delivery.events]
+    culprit: Quarantined | None = None
+    good = len(delivery.events)
+    while True:
+        draft = make()
+        records: list[InboxRecord] = []
+        try:
+            for event in delivery.events[:good]:
+                task = delivery.tasks.get(event.task_id)
+                records.append(consume(draft, event, task, delivery.historical))
+                if draft.missing:
+                    return draft, []
+        except Quarantined as error:
+            culprit, good = error, len(records)
+        except Exception as error:
+            detail = {"error": type(error).__name__, "message": str(error)[:500]}
+            culprit = Quarantined(QuarantineCause.DECISION_FAILED, detail)
+            good = len(records)
+        else:
+            break
+    if culprit is not None:
+        records.append(_quarantine(draft, delivery.events[good], culprit))
+        records += [_pending(event) for event in delivery.events[good + 1 :]]
+    return draft, records
+
+
+def _pending(event: StreamEvent) -> InboxRecord:
+    return InboxRecord(
+        partition_id=event.partition_id, seq=event.seq, state=InboxState.PENDING, disposition=None
+    )
+
+
+def _quarantine(draft: Draft, event: StreamEvent, culprit: Quarantined) -> InboxRecord:
+    """Flag the instance; an open one waits for a person, an ended one is only flagged (WEA-5)."""
+    draft.instance = replace(draft.instance, quarantined=True)
+    if not draft.instance.ended:
+        draft.enter_review()
+    return InboxRecord(
+        partition_id=event.partition_id,
+        seq=event.seq,
+        state=InboxState.QUARANTINED,
+        disposition=None,
+        cause=culprit.cause,
+        cause_detail=canonical.encode(dict(culprit.detail)),
+    )
 
 
 def consume(
