@@ -4,7 +4,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check format bench lock databases clean
+.PHONY: help setup demo test check format bench lock databases types clean
 
 BIN := .venv/bin
 CODE := $(wildcard src tests examples bench)
@@ -24,11 +24,14 @@ demo: setup ## run ten orders, lose an answer, recover it: under a minute
 test: setup databases ## run all tests on SQLite, PostgreSQL and MariaDB; ARGS="tests/store -k locks" picks some
 	@$(BIN)/python -m pytest $(ARGS)
 
-check: setup ## lint, format, types, import rules
+check: setup ## lint, form, types, import rules
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	@$(MAKE) --no-print-directory types
+	$(BIN)/lint-imports --no-logo
+
+types: setup
 	$(BIN)/mypy $(CODE)
-	$(BIN)/lint-imports
 
 format: setup ## put the code into its form
 	$(BIN)/ruff check --fix-only --quiet .

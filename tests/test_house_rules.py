@@ -102,6 +102,8 @@ CODE_SAMPLES = [
         "s = set(y)\nz = 1 in s",
     ),
     ("set-iteration", CORE, "def f(s: frozenset[int]):\n  return [x for x in s]", 2, "f({1})"),
+    ("set-iteration", CORE, "[x for x in {1, 2}]", 1, "sorted(x for x in {1, 2})"),
+    ("set-iteration", CORE, "list(x for x in {1})", 1, "y = {x for x in set(z)}"),
     ("no-sleep", "tests/test_x.py", "time.sleep(1)", 1, "event.wait(1)"),
     ("no-sleep", "tests/test_x.py", "await asyncio.sleep(0.1)", 1, "await asyncio.sleep(0)"),
     ("no-skip", "tests/test_x.py", "@pytest.mark.skipif(x)\ndef f(): ...", 1, "pytest.fail('x')"),

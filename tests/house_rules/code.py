@@ -305,11 +305,31 @@ def set_iteration(module: Module) -> Hits:
         if isinstance(scope, FunctionNode):
             arguments = (*scope.args.posonlyargs, *scope.args.args, *scope.args.kwonlyargs)
             local |= {a.arg for a in arguments if a.annotation and names_set(a.annotation)}
+        orderless = orderless_comprehensions(scope)
         for node in own_nodes(scope):
+            if id(node) in orderless:
+                continue
             if isinstance(node, ast.For | ast.AsyncFor | ast.comprehension):
                 over = node.iter
                 if makes_set(over) or (isinstance(over, ast.Name) and over.id in local):
                     yield over.lineno, "a set has no order: iterate over sorted(...) of it"
+
+
+def orderless_comprehensions(scope: ast.AST) -> set[int]:
+    """Those whose result is the same in any order: they make a set, or are sorted or summed up."""
+    reducers = {"all", "any", "frozenset", "max", "min", "set", "sorted", "sum"}
+    makers: list[ast.AST] = []
+    for node in ast.walk(scope):
+        if isinstance(node, ast.SetComp):
+            makers.append(node)
+        elif isinstance(node, ast.Call) and dotted(node.func) in reducers:
+            makers += node.args
+    return {
+        id(generator)
+        for maker in makers
+        if isinstance(maker, ast.SetComp | ast.GeneratorExp | ast.ListComp)
+        for generator in maker.generators
+    }
 
 
 def makes_set(node: ast.expr) -> bool:
