@@ -23,7 +23,7 @@ find_python() {
     fi
   done
   die "no Python 3.11 or newer was found. Install one (Debian 12 or later: apt-get install python3
-       python3-venv), or name it: make PYTHON=/path/to/python3.11 $*"
+       python3-venv), or name it: make PYTHON=/path/to/python3.11 ..."
 }
 
 # Debian ships Python without the part that makes virtual environments.
