@@ -28,7 +28,7 @@ from pulseweave.kernel import canonical
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamEvent:
-    """A result event with its place in the stream, as read."""
+    """A result event with its place in the stream, as read. ``late_outcome``: what a LATE event's report told."""
 
     partition_id: int
     seq: int
@@ -39,15 +39,12 @@ class StreamEvent:
     activation_id: str
     kind: EventKind
     code: str | None
-    late_report_id: str | None
+    late_outcome: Outcome | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskFacts:
-    """What Pulse knows of the event's task now. ``result`` and ``error`` are canonical JSON texts.
-
-    ``late_outcome``: what the cited late report said, for a LATE event.
-    """
+    """What Pulse knows of the event's task now. ``result`` and ``error`` are canonical JSON texts."""
 
     task_id: str
     namespace: str
@@ -58,7 +55,6 @@ class TaskFacts:
     result: str | None
     result_digest: str | None
     error: str | None
-    late_outcome: Outcome | None = None
 
 
 class Quarantined(Exception):
@@ -193,7 +189,7 @@ def _collect(draft: Draft, event: StreamEvent, task: TaskFacts | None, leaf: Lea
     if task is None:  # _owner has refused this
         raise Quarantined(QuarantineCause.OWNERSHIP_MISMATCH, {"task": event.task_id})
     if event.kind is EventKind.LATE:
-        _collect_late(draft, task, leaf)
+        _collect_late(draft, event, task, leaf)
         return Disposition.LATE
     if not leaf.current or leaf.state not in (LeafState.ACTIVE, LeafState.NEEDS_REVIEW):
         return Disposition.STALE
@@ -234,11 +230,11 @@ def _collect_success(draft: Draft, task: TaskFacts, leaf: Leaf) -> None:
     draft.payloads = {**draft.payloads, leaf.step_key: value}
 
 
-def _collect_late(draft: Draft, task: TaskFacts, leaf: Leaf) -> None:
+def _collect_late(draft: Draft, event: StreamEvent, task: TaskFacts, leaf: Leaf) -> None:
     """A late fact moves nothing; where it tells another outcome the instance is contradicted (PUL-17)."""
     if leaf.current:
         draft.set_leaf(replace(leaf))
-    differs = task.late_outcome is not None and task.late_outcome.value != task.state.value
+    differs = event.late_outcome is not None and event.late_outcome.value != task.state.value
     if differs and not draft.instance.contradicted:
         draft.instance = replace(draft.instance, contradicted=True)
     draft.touch()

@@ -1,0 +1,205 @@
+"""Reads of Weave's rows for decisions. None of them locks; whoever decides holds the instance (locks.py)."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import bindparam, func, select
+
+from pulseweave.core.weave.leaf import Leaf, OutputRef
+from pulseweave.core.weave.states import InboxState, OutputSource
+from pulseweave.kernel import canonical
+from pulseweave.store import schema as t
+from pulseweave.store.facts.tasks import task_results
+from pulseweave.store.rows_weave import leaf_from_row
+from pulseweave.store.setwise import in_keys
+from pulseweave.store.tx import Tx
+
+#: Key under which the instance's input stands among payloads (core.weave.advance.INPUT).
+_INPUT = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """What never changes about an instance: enough to know which locks a decision needs."""
+
+    id: str
+    namespace: str
+    application: str
+    definition_id: str
+    partition_id: int
+
+
+_i = t.instances.c
+_IDENTITIES = select(
+    _i.id, _i.namespace, _i.application, _i.definition_id, _i.partition_id
+).where(in_keys(_i.id, "ids"))
+
+
+def identities(tx: Tx, instance_ids: Iterable[str]) -> dict[str, Identity]:
+    rows = tx.rows(_IDENTITIES, {"ids": sorted(set(instance_ids))})
+    return {
+        row.id: Identity(row.id, row.namespace, row.application, row.definition_id, row.partition_id)
+        for row in rows
+    }
+
+
+_a = t.activations.c
+_CURRENT_LEAVES = select(t.activations).where(
+    in_keys(_a.instance_id, "ids"), _a.current.is_not(None)
+)
+
+
+def current_leaves(tx: Tx, instance_ids: Sequence[str]) -> dict[str, dict[str, Leaf]]:
+    """instance id → step key → the leaf's current activation."""
+    found: dict[str, dict[str, Leaf]] = {instance_id: {} for instance_id in instance_ids}
+    for row in tx.rows(_CURRENT_LEAVES, {"ids": sorted(instance_ids)}):
+        found[row.instance_id][row.step_key] = leaf_from_row(row)
+    return found
+
+
+_ACTIVATIONS = select(t.activations).where(in_keys(_a.id, "ids"))
+_ALL_ACTIVATIONS = (
+    select(t.activations)
+    .where(_a.instance_id == bindparam("instance_id"))
+    .order_by(_a.entered_at, _a.step_key, _a.sequence)
+)
+
+
+def activations_by_id(tx: Tx, activation_ids: Iterable[str]) -> dict[str, Leaf]:
+    rows = tx.rows(_ACTIVATIONS, {"ids": sorted(set(activation_ids))})
+    return {row.id: leaf_from_row(row) for row in rows}
+
+
+def all_activations(tx: Tx, instance_id: str) -> tuple[Leaf, ...]:
+    rows = tx.rows(_ALL_ACTIVATIONS, {"instance_id": instance_id})
+    return tuple(leaf_from_row(row) for row in rows)
+
+
+_INPUTS = select(t.instance_payloads.c.instance_id, t.instance_payloads.c.body).where(
+    in_keys(t.instance_payloads.c.instance_id, "ids"), t.instance_payloads.c.name == "input"
+)
+_CONCLUSIONS = select(t.conclusions.c.id, t.conclusions.c.result).where(
+    in_keys(t.conclusions.c.id, "ids")
+)
+
+
+def payloads(
+    tx: Tx, wanted: Mapping[str, tuple[Mapping[str, Leaf], Iterable[str]]]
+) -> dict[str, dict[str, Any]]:
+    """Values that decisions asked for: instance id → (its leaves, keys) to instance id → key → value.
+
+    The key ``""`` is the input; the others are step keys whose leaves are done.
+    """
+    found: dict[str, dict[str, Any]] = {instance_id: {} for instance_id in wanted}
+    inputs = [instance_id for instance_id, (_, keys) in wanted.items() if _INPUT in keys]
+    if inputs:
+        for row in tx.rows(_INPUTS, {"ids": sorted(inputs)}):
+            found[row.instance_id][_INPUT] = canonical.parse(row.body)
+    refs: list[tuple[str, str, OutputRef]] = []
+    for instance_id, (leaves, keys) in wanted.items():
+        for key in keys:
+            if key == _INPUT:
+                continue
+            leaf = leaves[key]
+            if leaf.ignored:
+                found[instance_id][key] = canonical.parse(leaf.error or "null")
+            elif leaf.output is not None:
+                refs.append((instance_id, key, leaf.output))
+    texts = output_texts(tx, [ref for _, _, ref in refs])
+    for instance_id, key, ref in refs:
+        found[instance_id][key] = canonical.parse(texts[ref.id])
+    return found
+
+
+def output_texts(tx: Tx, refs: Sequence[OutputRef]) -> dict[str, str]:
+    """Id of the row that holds an output → its canonical text. Errors stand on the leaf itself."""
+    found: dict[str, str] = {}
+    tasks = sorted({ref.id for ref in refs if ref.source is OutputSource.TASK})
+    if tasks:
+        for task_id, result in task_results(tx, tasks).items():
+            found[task_id] = result[0] if result[0] is not None else "null"
+    conclusions = sorted({ref.id for ref in refs if ref.source is OutputSource.CONCLUSION})
+    if conclusions:
+        found |= {row.id: row.result for row in tx.rows(_CONCLUSIONS, {"ids": conclusions})}
+    return found
+
+
+_x = t.inbox.c
+_BLOCKED = (
+    select(_x.instance_id)
+    .where(
+        in_keys(_x.instance_id, "ids"),
+        _x.state.in_([InboxState.PENDING.value, InboxState.QUARANTINED.value]),
+    )
+    .distinct()
+)
+
+
+def blocked_instances(tx: Tx, instance_ids: Sequence[str]) -> set[str]:
+    """Instances whose inbox holds a PENDING or QUARANTINED record: later events wait behind it."""
+    return {row.instance_id for row in tx.rows(_BLOCKED, {"ids": sorted(instance_ids)})}
+
+
+_OPEN_RECORDS = (
+    select(_x.state, func.count().label("n"))
+    .where(
+        _x.instance_id == bindparam("instance_id"),
+        _x.state.in_([InboxState.PENDING.value, InboxState.QUARANTINED.value]),
+    )
+    .group_by(_x.state)
+)
+_UNCONSUMED = (
+    select(t.result_events.c.seq)
+    .where(
+        t.result_events.c.partition_id == bindparam("partition_id"),
+        t.result_events.c.seq
+        > func.coalesce(
+            select(t.cursors.c.seq)
+            .where(
+                t.cursors.c.partition_id == bindparam("partition_id"),
+                t.cursors.c.consumer == "weave",
+            )
+            .scalar_subquery(),
+            0,
+        ),
+        t.result_events.c.instance_id == bindparam("instance_id"),
+    )
+    .limit(1)
+)
+_CONSUMED = (
+    select(_x.task_id, func.max(_x.task_revision).label("revision"))
+    .where(
+        _x.instance_id == bindparam("instance_id"), _x.state == InboxState.PROCESSED.value
+    )
+    .group_by(_x.task_id)
+)
+
+
+def open_records(tx: Tx, instance_id: str) -> dict[str, int]:
+    """PENDING and QUARANTINED records of the instance, counted."""
+    rows = tx.rows(_OPEN_RECORDS, {"instance_id": instance_id})
+    return {row.state: row.n for row in rows}
+
+
+def has_unconsumed(tx: Tx, instance_id: str, partition_id: int) -> bool:
+    """Whether the stream holds an event of the instance that the inbox hasn't recorded (REC-4)."""
+    found = tx.rows(_UNCONSUMED, {"instance_id": instance_id, "partition_id": partition_id})
+    return bool(found)
+
+
+def consumed_revisions(tx: Tx, instance_id: str) -> dict[str, int]:
+    """task id → newest task revision that the inbox has processed."""
+    rows = tx.rows(_CONSUMED, {"instance_id": instance_id})
+    return {row.task_id: row.revision for row in rows}
+
+
+_DEFINITIONS = select(t.definitions.c.id, t.definitions.c.digest, t.definitions.c.document).where(
+    in_keys(t.definitions.c.id, "ids")
+)
+
+
+def definition_documents(tx: Tx, definition_ids: Iterable[str]) -> dict[str, tuple[str, str]]:
+    """definition id → (digest, canonical document text)."""
+    rows = tx.rows(_DEFINITIONS, {"ids": sorted(set(definition_ids))})
+    return {row.id: (row.digest, row.document) for row in rows}

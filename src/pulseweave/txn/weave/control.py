@@ -1,0 +1,162 @@
+"""Pause, resume and cancel in their transaction: a key, a control revision, a receipt, an audit (WEA-12)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pulseweave.core.identity import Permission, Principal
+from pulseweave.core.weave.control import ControlVerb, control
+from pulseweave.core.weave.plan import InstancePlan
+from pulseweave.kernel.errors import reject
+from pulseweave.kernel.ids import IdSource
+from pulseweave.store import locks
+from pulseweave.store.changes.audit import WorkflowAudit, insert_audits
+from pulseweave.store.engine import Database
+from pulseweave.store.facts import instances as facts
+from pulseweave.store.facts.tasks import running_deadlines
+from pulseweave.store.rows_weave import instance_from_row
+from pulseweave.store.tx import Tx
+from pulseweave.txn.identity import read_principal
+from pulseweave.txn.receipt import find_receipt, store_receipt
+from pulseweave.txn.unit import run
+from pulseweave.txn.weave.quota import Quotas
+from pulseweave.txn.weave.settle import Decided, Make, Work, settle
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControlRequest:
+    principal: Principal
+    instance_id: str
+    idempotency_key: str
+    verb: ControlVerb
+    expected_control_revision: int
+    reason: str
+    digest: str
+
+
+def execute(database: Database, request: ControlRequest, *, ids: IdSource) -> Mapping[str, Any]:
+    """The receipt; raises Rejected. The receipt of a pause lists the deadlines that keep running."""
+    return run(database, lambda tx: _control(tx, request, ids))
+
+
+def _control(tx: Tx, request: ControlRequest, ids: IdSource) -> Mapping[str, Any]:
+    namespace = request.principal.namespace
+    identity = facts.identities(tx, [request.instance_id]).get(request.instance_id)
+    if identity is None or identity.namespace != namespace:
+        raise reject("INSTANCE_NOT_FOUND", f"there is no instance {request.instance_id}")
+    locks.lock_operation_stripe(tx, namespace, request.idempotency_key)
+    rows = locks.lock_instances(tx, [request.instance_id])
+    principal = read_principal(tx, request.principal.credential_id, now=tx.now())
+    refusal = principal.refuse_permission(Permission.WORKFLOWS_CONTROL)
+    if refusal is not None:
+        raise refusal
+    stored = find_receipt(
+        tx,
+        namespace=namespace,
+        key=request.idempotency_key,
+        operation=request.verb.value,
+        target_id=request.instance_id,
+        digest=request.digest,
+    )
+    if stored is not None:
+        return stored
+
+    def decide(make: Make) -> Decided:
+        draft = make()
+        answer = control(
+            draft,
+            request.verb,
+            expected_control_revision=request.expected_control_revision,
+            reason=request.reason,
+        )
+        return Decided(draft, refusal=answer)
+
+    work = Work(
+        instance_id=request.instance_id,
+        decide=decide,
+        actor=principal.actor,
+        cause=request.verb.value,
+        control=True,
+    )
+    instances = {row.id: instance_from_row(row) for row in rows}
+    operation_id = ids.next()
+    settled = settle(
+        tx,
+        [work],
+        instances,
+        quotas=Quotas(),
+        new_id=ids.next,
+        before_events=lambda plan: _record(tx, request, principal, plan, operation_id),
+    )
+    if request.instance_id in settled.refusals:
+        raise settled.refusals[request.instance_id]
+    return _receipt(tx, request, settled.plans[request.instance_id], operation_id)
+
+
+def _record(
+    tx: Tx, request: ControlRequest, principal: Principal, plan: InstancePlan, operation_id: str
+) -> None:
+    """Receipt and audit, written before the result stream is locked (REC-7)."""
+    before, after = plan.before, plan.after
+    audit = WorkflowAudit(
+        id=operation_id,
+        namespace=after.namespace,
+        instance_id=after.id,
+        operation=request.verb.value,
+        idempotency_key=request.idempotency_key,
+        outcome="ACCEPTED",
+        code=None,
+        actor=principal.actor,
+        at=after.journal_at,
+        command_digest=request.digest,
+        reason=request.reason,
+        evidence_ref=None,
+        prior={"state": before.state.value, "paused": before.paused} if before else None,
+        next={"state": after.state.value, "paused": after.paused},
+        execution_audit_id=None,
+    )
+    insert_audits(tx, execution=None, workflow=audit)
+    store_receipt(
+        tx,
+        namespace=after.namespace,
+        key=request.idempotency_key,
+        operation_id=operation_id,
+        operation=request.verb.value,
+        target_id=after.id,
+        digest=request.digest,
+        receipt=_receipt(tx, request, plan, operation_id),
+        actor=principal.actor,
+        at=after.journal_at,
+    )
+
+
+def _receipt(
+    tx: Tx, request: ControlRequest, plan: InstancePlan, operation_id: str
+) -> dict[str, Any]:
+    after = plan.after
+    details: dict[str, Any] = {}
+    if request.verb is ControlVerb.PAUSE:
+        details = {
+            "deadlines_that_keep_running": {
+                "instance": after.deadline_at,
+                "tasks": running_deadlines(tx, after.id),
+            }
+        }
+    return {
+        "operation": request.verb.value,
+        "operation_id": operation_id,
+        "instance_id": after.id,
+        "state_after": after.state.value,
+        "gate": "OPEN" if after.gate_open else "CLOSED",
+        "paused": after.paused,
+        "stop_kind": after.stop.kind.value if after.stop is not None else None,
+        "revision": str(after.revision),
+        "control_revision": str(after.control_revision),
+        "deadline_at": after.deadline_at,
+        "blocking": [],
+        "details": details,
+        "warnings": [],
+        "dry_run": False,
+    }
+
+
