@@ -1,0 +1,41 @@
+"""The only place that reads time. Instants are integer microseconds UTC."""
+
+import time
+from typing import Protocol
+
+
+class Clock(Protocol):
+    def now(self) -> int:
+        """Microseconds since 1970-01-01 UTC."""
+
+    def monotonic_us(self) -> int:
+        """Microseconds of a clock that never goes back; its zero means nothing."""
+
+
+class SystemClock:
+    def now(self) -> int:
+        return time.time_ns() // 1000
+
+    def monotonic_us(self) -> int:
+        return time.monotonic_ns() // 1000
+
+
+class ManualClock:
+    """A clock that moves when it is told to. ``jump_ms`` moves the wall alone, as a stepped host clock does."""
+
+    def __init__(self, now_at: int = 1_800_000_000_000_000) -> None:
+        self._now_at = now_at
+        self._monotonic_us = 0
+
+    def now(self) -> int:
+        return self._now_at
+
+    def monotonic_us(self) -> int:
+        return self._monotonic_us
+
+    def advance_ms(self, duration_ms: int) -> None:
+        self._now_at += duration_ms * 1000
+        self._monotonic_us += duration_ms * 1000
+
+    def jump_ms(self, duration_ms: int) -> None:
+        self._now_at += duration_ms * 1000
