@@ -65,7 +65,6 @@ CODE_SAMPLES = [
     ("function-length", CORE, LONG_FUNCTION, 1, LONG_FUNCTION.removesuffix("    g()\n")),
     ("line-length", CORE, "x = 1\ny = '" + "y" * 95 + "'", 2, "y = '" + "y" * 94 + "'"),
     ("module-docstring", CORE, "x = 1", 1, '"""What x is."""\nx = 1'),
-    ("positional-parameters", CORE, "def f(a, b, c, d, e): ...", 1, "def f(a, b, c, d, *, e): ..."),
     ("vague-names", CORE, "class LeaseManager: ...", 1, "class Leases: ..."),
     ("vague-names", CORE, "def helper_of(x): ...", 1, "def renew(x): ..."),
     ("vague-names", CORE, "def f(data): ...", 1, "def f(metadata, datagram): ..."),

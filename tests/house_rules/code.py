@@ -16,7 +16,6 @@ MODULE_LINES_MAX = 600
 TEST_MODULE_LINES_MAX = 800
 FUNCTION_LINES_MAX = 70
 LINE_CHARS_MAX = 100
-POSITIONAL_MAX = 4
 
 SRC = "src/pulseweave/"
 CLOCK = SRC + "kernel/clock.py"
@@ -136,17 +135,6 @@ def line_length(module: Module) -> Hits:
 def module_docstring(module: Module) -> Hits:
     if module.source.strip() and not ast.get_docstring(module.tree):
         yield 1, "a module begins with a docstring: what it is, its states, what may never happen"
-
-
-def positional_parameters(module: Module) -> Hits:
-    for node in module.functions:
-        names = [p.arg for p in (*node.args.posonlyargs, *node.args.args)]
-        names = [name for name in names if name not in ("self", "cls")]
-        if len(names) > POSITIONAL_MAX:
-            yield (
-                node.lineno,
-                f"{node.name} has {len(names)} positional parameters, at most {POSITIONAL_MAX}",
-            )
 
 
 # --- names ----------------------------------------------------------------------------------------
@@ -386,7 +374,6 @@ RULES: dict[str, Rule] = {
     "function-length": Rule(function_length, _ALL),
     "line-length": Rule(line_length, _ALL),
     "module-docstring": Rule(module_docstring, _SHIPPED),
-    "positional-parameters": Rule(positional_parameters, _SHIPPED),
     "vague-names": Rule(vague_names, _SHIPPED),
     "exact-numbers": Rule(exact_numbers, _SHIPPED),
     "no-assert": Rule(no_assert, (SRC,)),
