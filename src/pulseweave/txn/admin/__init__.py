@@ -1,0 +1,1 @@
+"""Administration: namespaces, applications, queues and tokens. Each change is audited."""
