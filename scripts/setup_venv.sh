@@ -71,15 +71,17 @@ if command -v flock >/dev/null 2>&1; then
   flock 9
 fi
 
+fingerprint() { { cat "$lock" pyproject.toml; .venv/bin/python --version; } | cksum; }
+
+usable() { [ -x .venv/bin/python ] && new_enough .venv/bin/python; }
+
+if usable && [ "$(cat "$stamp" 2>/dev/null)" = "$(fingerprint)" ]; then
+  exit 0
+fi
 uv=$(command -v uv || true)
-if [ ! -x .venv/bin/python ] || ! new_enough .venv/bin/python; then
+if ! usable || { [ -z "$uv" ] && ! .venv/bin/python -m pip --version >/dev/null 2>&1; }; then
   make_venv
 fi
-[ -n "$uv" ] || .venv/bin/python -m pip --version >/dev/null 2>&1 || make_venv
-
-want=$({ cat "$lock" pyproject.toml; .venv/bin/python --version; } | cksum)
-if [ "$(cat "$stamp" 2>/dev/null)" != "$want" ]; then
-  install_locked
-  echo "$want" >"$stamp"
-  say ".venv is ready"
-fi
+install_locked
+fingerprint >"$stamp"
+say ".venv is ready"
