@@ -44,7 +44,7 @@ _PARTITIONS = (
 )
 
 
-def _from_row(row: Any) -> StoredDefinition:
+def from_row(row: Any) -> StoredDefinition:
     return StoredDefinition(
         id=row.id,
         namespace=row.namespace,
@@ -60,12 +60,12 @@ def _from_row(row: Any) -> StoredDefinition:
 
 def find(tx: Tx, namespace: str, name: str, version: int) -> StoredDefinition | None:
     rows = tx.rows(_ONE, {"namespace": namespace, "name": name, "version": version})
-    return _from_row(rows[0]) if rows else None
+    return from_row(rows[0]) if rows else None
 
 
 def newest(tx: Tx, namespace: str, name: str) -> StoredDefinition | None:
     rows = tx.rows(_NEWEST, {"namespace": namespace, "name": name})
-    return _from_row(rows[0]) if rows else None
+    return from_row(rows[0]) if rows else None
 
 
 def resolve(tx: Tx, namespace: str, name: str, version: int | None) -> str | None:

@@ -1,0 +1,1 @@
+"""The only door: every read and write passes here, authenticated, authorised and scoped by namespace."""

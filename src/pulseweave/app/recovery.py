@@ -1,0 +1,110 @@
+"""Recovery through the door: form checks (REC-2), permission (REC-1), then the command's transaction."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from pulseweave.app.core import Core, require
+from pulseweave.core.identity import Permission, Principal
+from pulseweave.core.recovery.command import Command, Continue, ResolveStep, RetryStep, ReviewTask
+from pulseweave.kernel import canonical, texts
+from pulseweave.kernel.errors import reject
+from pulseweave.txn.recovery import (
+    acknowledge,
+    continue_instance,
+    resolve_step,
+    retry_step,
+    review_task,
+)
+from pulseweave.txn.recovery.run import Request
+from pulseweave.txn.unit import read
+from pulseweave.txn.weave.detail import ReviewedInstance, open_reviews
+
+Execute = Callable[..., Mapping[str, Any]]
+
+_EXECUTE: dict[type[Command], Execute] = {
+    ReviewTask: review_task.execute,
+    ResolveStep: resolve_step.execute,
+    RetryStep: retry_step.execute,
+    Continue: continue_instance.execute,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Recovery:
+    core: Core
+
+    def execute(
+        self,
+        principal: Principal,
+        *,
+        instance_id: str,
+        key: str,
+        command: Command,
+        dry_run: bool,
+    ) -> Mapping[str, Any]:
+        """The receipt. The command's digest leaves out who sends it (REC-3)."""
+        require(principal, Permission.WORKFLOWS_RECOVER)
+        check_form(key=key, reason=command.reason, evidence_ref=command.evidence_ref)
+        request = Request(
+            principal=principal,
+            instance_id=instance_id,
+            idempotency_key=key,
+            command=command,
+            digest=command_digest(instance_id, command),
+            dry_run=dry_run,
+        )
+        return _EXECUTE[type(command)](self.core.database, request, ids=self.core.ids)
+
+    def acknowledge_contradiction(
+        self,
+        principal: Principal,
+        *,
+        instance_id: str,
+        key: str,
+        expected_revision: int,
+        reason: str,
+        evidence_ref: str,
+    ) -> Mapping[str, Any]:
+        require(principal, Permission.WORKFLOWS_RECOVER)
+        check_form(key=key, reason=reason, evidence_ref=evidence_ref)
+        return acknowledge.execute(
+            self.core.database,
+            acknowledge.Acknowledgement(
+                principal=principal,
+                instance_id=instance_id,
+                idempotency_key=key,
+                expected_revision=expected_revision,
+                reason=reason,
+                evidence_ref=evidence_ref,
+            ),
+            ids=self.core.ids,
+        )
+
+    def reviews(
+        self, principal: Principal, *, cursor: str | None, limit: int
+    ) -> tuple[list[ReviewedInstance], str | None]:
+        """Open review items, the longest waiting first, each with its ready commands (REC-15)."""
+        require(principal, Permission.WORKFLOWS_READ)
+        return read(
+            self.core.database,
+            lambda tx: open_reviews(tx, principal.namespace, cursor=cursor, limit=limit),
+        )
+
+
+def check_form(*, key: str, reason: str, evidence_ref: str | None) -> None:
+    """REC-2; each complaint names its place."""
+    complaints = [
+        ("/idempotency_key", texts.complain_of_key(key)),
+        ("/reason", texts.complain_of_reason(reason)),
+    ]
+    if evidence_ref is not None:
+        complaints.append(("/evidence_ref", texts.complain_of_evidence_ref(evidence_ref)))
+    for pointer, complaint in complaints:
+        if complaint is not None:
+            raise reject("INVALID_COMMAND", complaint, rule="REC-2", pointer=pointer)
+
+
+def command_digest(instance_id: str, command: Command) -> str:
+    """Digest of operation, instance and canonical body; who sends it is no part (REC-3)."""
+    return canonical.digest_of([command.OPERATION, instance_id, asdict(command)])
