@@ -1,0 +1,91 @@
+"""One transition of a task: the only function that makes a changed task, and it asks the table first."""
+
+from dataclasses import replace
+from typing import Any
+
+from pulseweave.core.pulse.task import (
+    TASK_TRANSITIONS,
+    EventKind,
+    Holds,
+    Leased,
+    Phase,
+    Queued,
+    ResultEvent,
+    Running,
+    Settled,
+    Task,
+    TaskEvent,
+    TaskState,
+)
+from pulseweave.kernel.check import invariant
+
+
+def permits(state: TaskState, event: TaskEvent) -> bool:
+    """Whether the table has the pair at all."""
+    return event in TASK_TRANSITIONS[state]
+
+
+def move(task: Task, event: TaskEvent, phase: Phase, **changes: Any) -> Task:
+    """The task after the event, one revision on; holds and key follow the phase (PUL-1, PUL-9, PUL-10)."""
+    after = replace(task, phase=phase, revision=task.revision + 1, **changes)
+    targets = TASK_TRANSITIONS[task.state].get(event, frozenset())
+    invariant(
+        after.state in targets,
+        "the task's transition is in the table",
+        task_id=task.id,
+        before=task.state,
+        on=event,
+        after=after.state,
+    )
+    return replace(after, holds=_holds(after), holds_key=_holds_key(after)).check()
+
+
+def _holds(task: Task) -> Holds:
+    """GATE is kept by every re-queue; KEY and DELAY belong to waiting tasks alone."""
+    gate = task.holds & Holds.GATE
+    match task.phase:
+        case Queued(due_at=due_at):
+            key = task.holds & Holds.KEY
+            return gate | key | (Holds.DELAY if due_at is not None else Holds.NONE)
+        case Settled():
+            return Holds.NONE
+        case _:
+            return gate
+
+
+def _holds_key(task: Task) -> bool:
+    """From the claim until it settles or goes back untainted; an unknown execution keeps it (PUL-9)."""
+    if task.key is None or isinstance(task.phase, Settled):
+        return False
+    if isinstance(task.phase, Queued):
+        return task.holds_key and task.tainted
+    return task.holds_key or isinstance(task.phase, Leased | Running)
+
+
+def event_of(task: Task, now: int, *, code: str | None, attempt: int | None = None) -> ResultEvent:
+    """The result event of a settlement or of a move to NEEDS_REVIEW (PUL-11)."""
+    return result_event(task, EventKind(task.state.value), now, code=code, attempt=attempt)
+
+
+def result_event(
+    task: Task,
+    kind: EventKind,
+    now: int,
+    *,
+    code: str | None,
+    attempt: int | None = None,
+    late_report_id: str | None = None,
+) -> ResultEvent:
+    return ResultEvent(
+        partition_id=task.partition_id,
+        namespace=task.namespace,
+        task_id=task.id,
+        task_revision=task.revision,
+        instance_id=task.instance_id,
+        activation_id=task.activation_id,
+        kind=kind,
+        code=code,
+        attempt=attempt,
+        late_report_id=late_report_id,
+        at=now,
+    )
