@@ -1,0 +1,1 @@
+"""Writes, set-based and conditional. None of them decides."""

@@ -1,0 +1,182 @@
+"""Opening a database: the right driver with the right settings, checked before it is trusted.
+
+Reads have a pool of their own, so that lists and details never keep reports and starts waiting (B105).
+SQLite has one writer: writers of this process queue up first in, first out, before they ask the file.
+"""
+
+import os
+import sqlite3
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import Any
+
+from sqlalchemy import URL, Connection, Engine, StaticPool, create_engine, event, make_url
+
+from pulseweave.kernel.clock import Clock, SystemClock
+from pulseweave.kernel.errors import WeaveError
+from pulseweave.store.dialects import Capabilities, mysql, postgresql, sqlite
+from pulseweave.store.tx import register_clock
+
+POOL_SIZE_DEFAULT = 8
+POOL_TIMEOUT_S = 15
+
+
+class FifoLock:
+    """A fair lock: whoever came first goes first."""
+
+    def __init__(self) -> None:
+        self._mutex = Lock()
+        self._waiting: deque[Lock] = deque()
+        self._held = False
+
+    @contextmanager
+    def __call__(self) -> Iterator[None]:
+        turn: Lock | None = None
+        with self._mutex:
+            if self._held:
+                turn = Lock()
+                turn.acquire()
+                self._waiting.append(turn)
+            else:
+                self._held = True
+        if turn is not None:
+            turn.acquire()
+        try:
+            yield
+        finally:
+            with self._mutex:
+                if self._waiting:
+                    self._waiting.popleft().release()
+                else:
+                    self._held = False
+
+
+@dataclass(slots=True, repr=False)
+class Database:
+    """An open database. ``on_hints`` hears what committed transactions hinted at."""
+
+    url: URL
+    capabilities: Capabilities
+    writer: Engine
+    reader: Engine
+    clock: Clock
+    pid: int
+    write_lock: FifoLock | None
+    retries: int = 0
+    commits: int = 0
+    on_hints: list[Callable[[dict[str, set[Any]]], None]] = field(default_factory=list)
+
+    def __repr__(self) -> str:
+        return f"Database({self.url.render_as_string(hide_password=True)})"
+
+    @property
+    def pool_size(self) -> int:
+        size = getattr(self.writer.pool, "size", None)
+        return int(size()) if callable(size) else 1
+
+    def close(self) -> None:
+        self.writer.dispose()
+        if self.reader is not self.writer:
+            self.reader.dispose()
+
+    def check_process(self) -> None:
+        """Connections must not be shared with a forked child (B129)."""
+        if os.getpid() != self.pid:
+            self.writer.dispose(close=False)
+            if self.reader is not self.writer:
+                self.reader.dispose(close=False)
+            self.pid = os.getpid()
+
+
+def open_database(
+    url: str, *, pool_size: int = POOL_SIZE_DEFAULT, clock: Clock | None = None
+) -> Database:
+    """Open by URL: ``sqlite:///file``, ``sqlite://`` (memory), ``postgresql://…``, ``mysql://…``, ``mariadb://…``."""
+    parsed = make_url(url)
+    backend = parsed.get_backend_name()
+    known_clock = clock or SystemClock()
+    if backend == "sqlite":
+        return _open_sqlite(parsed, known_clock)
+    if backend == "postgresql":
+        parsed = parsed.set(drivername="postgresql+psycopg")
+        return _open_server(parsed, postgresql.CAPABILITIES, postgresql.CONNECT_ARGS, pool_size, known_clock)
+    if backend in ("mysql", "mariadb"):
+        parsed = parsed.set(drivername=f"{backend}+pymysql")
+        return _open_server(parsed, mysql.MARIADB, mysql.CONNECT_ARGS, pool_size, known_clock)
+    raise WeaveError("UNSUPPORTED_DATABASE", f"{backend} is none of sqlite, postgresql, mysql, mariadb")
+
+
+def _open_sqlite(url: URL, clock: Clock) -> Database:
+    _check_version("SQLite", sqlite3.sqlite_version_info, sqlite.CAPABILITIES.version_min)
+    memory = url.database in (None, "", ":memory:")
+    options: dict[str, Any] = {"connect_args": {"check_same_thread": False}}
+    if memory:
+        options["poolclass"] = StaticPool
+    writer = create_engine(url, **options)
+    reader = writer if memory else create_engine(url, **options)
+    for engine in {writer, reader}:
+        event.listen(engine, "connect", lambda connection, _: sqlite.prepare(connection))
+        event.listen(engine, "begin", _begin_sqlite)
+    register_clock(sqlite.CAPABILITIES)
+    return Database(
+        url=url,
+        capabilities=sqlite.CAPABILITIES,
+        writer=writer,
+        reader=reader,
+        clock=clock,
+        pid=os.getpid(),
+        write_lock=FifoLock(),
+    )
+
+
+def _begin_sqlite(connection: Connection) -> None:
+    kind = connection.get_execution_options().get("weave_begin", "DEFERRED")
+    connection.exec_driver_sql(f"BEGIN {kind}")
+
+
+def _open_server(
+    url: URL, capabilities: Capabilities, connect_args: dict[str, Any], pool_size: int, clock: Clock
+) -> Database:
+    options: dict[str, Any] = {
+        "connect_args": connect_args,
+        "pool_size": pool_size,
+        "max_overflow": 0,
+        "pool_timeout": POOL_TIMEOUT_S,
+        "pool_pre_ping": True,
+        "pool_recycle": 1800,
+    }
+    writer = create_engine(url, isolation_level="READ COMMITTED", **options)
+    reader = create_engine(url, isolation_level="REPEATABLE READ", **options)
+    capabilities = _server_capabilities(writer, capabilities)
+    register_clock(capabilities)
+    return Database(
+        url=url,
+        capabilities=capabilities,
+        writer=writer,
+        reader=reader,
+        clock=clock,
+        pid=os.getpid(),
+        write_lock=None,
+    )
+
+
+def _server_capabilities(engine: Engine, capabilities: Capabilities) -> Capabilities:
+    with engine.connect() as connection:
+        version = connection.dialect.server_version_info or (0,)
+        found = capabilities
+        if capabilities.name == "mariadb" and not getattr(connection.dialect, "is_mariadb", False):
+            found = mysql.MYSQL
+        elif capabilities.name == "mariadb":
+            version = getattr(connection.dialect, "_mariadb_normalized_version_info", version)
+    _check_version(found.name, tuple(int(part) for part in version if isinstance(part, int)), found.version_min)
+    return found
+
+
+def _check_version(name: str, version: tuple[int, ...], version_min: tuple[int, ...]) -> None:
+    if version[: len(version_min)] < version_min:
+        needed = ".".join(map(str, version_min))
+        told = ".".join(map(str, version))
+        raise WeaveError("UNSUPPORTED_DATABASE", f"{name} {told} is too old: {needed} or newer is needed")

@@ -1,0 +1,1 @@
+"""Reads that decisions are made from. None of them locks."""

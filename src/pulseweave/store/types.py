@@ -1,0 +1,52 @@
+"""Column types that mean the same on every database: byte order, exact integers, ASCII payload text."""
+
+from enum import StrEnum
+from typing import Any
+
+from sqlalchemy import BigInteger, CheckConstraint, Column, SmallInteger, String, Text
+from sqlalchemy.dialects import mysql
+from sqlalchemy.types import TypeEngine
+
+_MYSQL = ("mysql", "mariadb")
+
+
+def _text(length: int, charset: str) -> TypeEngine[str]:
+    mysql_text = mysql.VARCHAR(length, charset=charset, collation=f"{charset}_bin")
+    return (
+        String(length)
+        .with_variant(String(length, collation="C"), "postgresql")
+        .with_variant(mysql_text, *_MYSQL)
+    )
+
+
+#: UUID text.
+Id: TypeEngine[str] = _text(36, "ascii")
+
+
+def Key(length: int) -> TypeEngine[str]:  # noqa: N802
+    """A name or key: compared byte by byte, never folded. Free of NUL by the checks at the door."""
+    return _text(length, "utf8mb4")
+
+
+#: Microseconds, sequence numbers and other 64-bit integers.
+Micros: TypeEngine[int] = BigInteger()
+
+#: 0 or 1.
+Flag: TypeEngine[int] = SmallInteger()
+
+#: Canonical JSON text; always ASCII.
+Payload: TypeEngine[str] = (
+    Text()
+    .with_variant(Text(collation="C"), "postgresql")
+    .with_variant(mysql.LONGTEXT(charset="ascii", collation="ascii_bin"), *_MYSQL)
+)
+
+
+def checked(
+    name: str, values: type[StrEnum], *, nullable: bool = False
+) -> tuple[Column[Any], CheckConstraint]:
+    """A column of a closed vocabulary, and the CHECK that closes it in the database too."""
+    known = ", ".join(f"'{value.value}'" for value in values)
+    length = max(len(value.value) for value in values)
+    column: Column[Any] = Column(name, _text(max(length, 16), "ascii"), nullable=nullable)
+    return column, CheckConstraint(f"{name} IN ({known})", name=f"{name}_known")

@@ -1,0 +1,1 @@
+"""Transactions: one module a command. Locks in order, facts, decision, writes, commit; nothing else commits."""

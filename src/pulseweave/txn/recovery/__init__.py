@@ -1,0 +1,1 @@
+"""Recovery's transactions: one module an operation, and the one frame around them all (``run``)."""
