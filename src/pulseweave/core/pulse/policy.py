@@ -1,7 +1,7 @@
-"""The fixed execution policy of a task: what may follow an attempt, and how long to wait before the next.
+"""The fixed execution policy of a task: what may follow an attempt, and after how long.
 
-A policy is decided when the task is made and never moves. What may never happen: a delay below zero, or
-one that grows past its maximum by more than the jitter (PUL-5).
+A policy is decided when the task is made and never moves. What may never happen: a delay below
+zero, or one that grows past its maximum by more than the jitter (PUL-5).
 """
 
 import math
@@ -12,7 +12,7 @@ from pulseweave.kernel.check import invariant
 
 
 class Effect(StrEnum):
-    """What an execution may have done outside, hence what may follow one whose outcome is unknown (PUL-3)."""
+    """What an execution may do outside, hence what may follow an unknown outcome (PUL-3)."""
 
     AT_MOST_ONCE = "at_most_once"  # a person decides
     IDEMPOTENT = "idempotent"  # another attempt, while budget and deadline allow
@@ -23,8 +23,9 @@ class Effect(StrEnum):
 class Backoff:
     """How the delay before the next attempt grows (PUL-5).
 
-    ``initial_ms`` before the second attempt, ``factor`` (≥ 1) times as long before each further one, never
-    more than ``max_ms``; ``jitter`` (0..1) is the share of the delay by which chance moves it up or down.
+    ``initial_ms`` before the second attempt, ``factor`` (≥ 1) times as long before each further
+    one, never more than ``max_ms``; ``jitter`` (0..1) is the share of the delay by which chance
+    moves it up or down.
     """
 
     initial_ms: int
@@ -48,10 +49,10 @@ class RetryPolicy:
 
 
 def delay_ms(backoff: Backoff, *, failures: int, uniform: float) -> int:
-    """Milliseconds to wait after the ``failures``-th failure (1, 2, …); ``uniform`` is chance in [0, 1].
+    """Milliseconds to wait after failure 1, 2, …; ``uniform`` is chance in [0, 1].
 
-    initial · factor^(failures - 1), at most ``max_ms``, then spread by ± jitter; never below 0 (PUL-5).
-    Any number of failures is fine: what would overflow is capped before it is computed.
+    initial · factor^(failures - 1), at most ``max_ms``, then spread by ± jitter; never below 0
+    (PUL-5). Any number of failures is fine: what would overflow is capped before it is computed.
     """
     invariant(failures >= 1, "a delay follows at least one failure", failures=failures)
     invariant(0 <= uniform <= 1, "chance lies in [0, 1]", uniform=uniform)

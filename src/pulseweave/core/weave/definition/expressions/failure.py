@@ -7,7 +7,7 @@ EVALUATION_COST_MAX = 1_000_000
 
 
 class FailureCode(StrEnum):
-    """Stable causes; they stand in the error of a leaf that failed with EXPRESSION_ERROR (WEA-20)."""
+    """Stable causes; one stands in the error of a leaf that failed so (WEA-20)."""
 
     NO_SUCH_KEY = "NO_SUCH_KEY"
     INDEX_OUT_OF_RANGE = "INDEX_OUT_OF_RANGE"
@@ -16,15 +16,17 @@ class FailureCode(StrEnum):
     OVERFLOW = "OVERFLOW"
     DIVISION_BY_ZERO = "DIVISION_BY_ZERO"
     DUPLICATE_KEY = "DUPLICATE_KEY"
-    NOT_COMPUTABLE = "NOT_COMPUTABLE"  # an integer past 64 bits or a lone surrogate, where one computes
+    NOT_COMPUTABLE = (
+        "NOT_COMPUTABLE"  # an integer past 64 bits or a lone surrogate, where one computes
+    )
     NOT_JSON = "NOT_JSON"
     TOO_LARGE = "TOO_LARGE"
     TOO_DEEP = "TOO_DEEP"
     TOO_COSTLY = "TOO_COSTLY"
 
 
-class Failure(Exception):  # noqa: N818
-    """An evaluation went wrong; ``&&``, ``||`` and quantifiers may still find the answer without it."""
+class Failure(Exception):
+    """Something has no value; ``&&``, ``||`` and quantifiers may find the answer without it."""
 
     def __init__(self, code: FailureCode, message: str) -> None:
         super().__init__(message)
@@ -32,7 +34,7 @@ class Failure(Exception):  # noqa: N818
         self.message = message
 
 
-class Exhausted(Exception):  # noqa: N818
+class Exhausted(Exception):
     """The budget is used up; nothing absorbs this."""
 
 

@@ -1,7 +1,8 @@
 """What CEL's library computes: one operator or function on scalars at a time.
 
-Each is a program compiled once. A scalar that the library would change or choke on (an integer past 64 bits,
-a lone surrogate) is refused before it gets there; an error comes back as a coded failure without values.
+Each is a program compiled once. A scalar that the library would change or choke on (an integer past
+64 bits, a lone surrogate) is refused before it gets there; an error comes back as a coded failure
+without values.
 """
 
 from collections.abc import Mapping

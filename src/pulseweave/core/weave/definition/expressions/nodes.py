@@ -1,7 +1,7 @@
 """The tree of an expression, each node with its way to a value.
 
-Values are the payload's own: a node selects, compares or arranges them, and leaves only scalars to the
-library. What may never happen: a node changes a value that it was given.
+Values are the payload's own: a node selects, compares or arranges them, and leaves only scalars to
+the library. What may never happen: a node changes a value that it was given.
 """
 
 from abc import ABC, abstractmethod
@@ -337,7 +337,7 @@ class Computed(Node):
 
 @dataclass(frozen=True, slots=True)
 class Comprehension(Node):
-    """``source.macro(variable, [condition,] body)`` over the items of a list or the sorted keys of a map."""
+    """``source.macro(variable, [condition,] body)`` over a list's items or a map's sorted keys."""
 
     macro: str
     source: Node

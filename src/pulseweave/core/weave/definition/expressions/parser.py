@@ -1,10 +1,13 @@
-"""From text to the tree of an expression: CEL's grammar, less what the package's docstring leaves out.
+"""From text to the tree of an expression: CEL's grammar, less what the package's docstring leaves
+out.
 
-The library has the last word on the form (``expression.py`` asks it too); this parser knows what it needs to
-know more than that: which names and steps are read, and where.
+The library has the last word on the form (``expression.py`` asks it too); this parser knows what it
+needs to know more than that: which names and steps are read.
 """
 
 from collections.abc import Callable
+from difflib import get_close_matches
+from typing import TypeVar
 
 import cel
 
@@ -43,13 +46,15 @@ MACROS = ("all", "exists", "exists_one", "filter", "map")
 FUNCTIONS = tuple(sorted({"dyn", "has", "size", *CONVERSIONS}))
 METHODS = tuple(sorted({"size", *MACROS, *PREDICATES, *PARTS}))
 
+_Item = TypeVar("_Item")
+
 _WORDS: dict[str, object] = {"true": True, "false": False, "null": None}
 _ADDITIVE, _MULTIPLICATIVE = ("+", "-"), ("*", "/", "%")
 _ORDERS = ("<", "<=", ">", ">=")
 
 
 class Parser:
-    """One expression's tokens and the place reached. ``parse`` is the way in. Raises BadExpression."""
+    """One expression's tokens and the place reached. ``parse`` may raise BadExpression."""
 
     def __init__(self, tokens: list[Token]) -> None:
         self._tokens = tokens
@@ -217,9 +222,9 @@ class Parser:
         self._take(":")
         return key, self._expression()
 
-    def _until[Item](self, closing: str, item: Callable[[], Item]) -> list[Item]:
+    def _until(self, closing: str, item: Callable[[], _Item]) -> list[_Item]:
         """Items with commas between them, and perhaps one behind the last."""
-        items: list[Item] = []
+        items: list[_Item] = []
         while not self._taken(closing):
             items.append(item())
             if not self._taken(","):
@@ -230,3 +235,69 @@ class Parser:
     def _arguments(self) -> list[Node]:
         self._take("(")
         return self._until(")", self._expression)
+
+    def _function(self, name: Token) -> Node:
+        arguments = self._arguments()
+        if name.text not in FUNCTIONS:
+            raise _unknown("function", name, FUNCTIONS)
+        argument = _only(name, arguments)
+        if name.text == "has":
+            if not isinstance(argument, Select):
+                raise BadExpression("has asks for a member: has(input.name)", name.start)
+            return Has(argument.operand, argument.field)
+        if name.text == "size":
+            return Size(argument)
+        if name.text == "dyn":
+            return argument
+        return Computed(name.text, CONVERSIONS[name.text], (argument,))
+
+    def _method(self, target: Node, name: Token) -> Node:
+        arguments = self._arguments()
+        if name.text in MACROS:
+            return _comprehension(target, name, arguments)
+        if name.text in PREDICATES:
+            argument = _only(name, arguments)
+            return Computed(name.text, PREDICATES[name.text], (target, argument))
+        if name.text not in METHODS:
+            raise _unknown("method", name, METHODS)
+        if arguments:
+            raise BadExpression(f"{name.text} takes no argument", name.start)
+        if name.text == "size":
+            return Size(target)
+        return Computed(name.text, PARTS[name.text], (target,))
+
+
+def _comprehension(source: Node, name: Token, arguments: list[Node]) -> Node:
+    variable = arguments[0] if arguments else None
+    several = name.text == "map" and len(arguments) == 3
+    if not isinstance(variable, Name) or not (several or len(arguments) == 2):
+        form = f"list.{name.text}(item, an expression of item)"
+        raise BadExpression(f"{name.text} is written like {form}", name.start)
+    return Comprehension(
+        name.text,
+        source,
+        variable=variable.name,
+        body=arguments[-1],
+        condition=arguments[1] if several else None,
+    )
+
+
+def _only(name: Token, arguments: list[Node]) -> Node:
+    if len(arguments) != 1:
+        raise BadExpression(f"{name.text} takes one argument, not {len(arguments)}", name.start)
+    return arguments[0]
+
+
+def _unknown(what: str, name: Token, known: tuple[str, ...]) -> BadExpression:
+    close = get_close_matches(name.text, known, 1)
+    hint = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(known)}"
+    return BadExpression(f"there is no {what} {name.text!r}; {hint}", name.start)
+
+
+def _constant(token: Token, text: str) -> object:
+    """The value of a literal, as the library reads it."""
+    try:
+        constant: object = cel.compile(text).execute({})
+    except ValueError:
+        raise BadExpression(f"{token.text} is no literal of CEL", token.start) from None
+    return constant

@@ -1,4 +1,4 @@
-"""The words of an expression. They also tell where it ends inside a text: at the ``}`` that closes nothing."""
+"""The words of an expression, and where it ends in a text: at the ``}`` that closes nothing."""
 
 import re
 from collections.abc import Iterator
@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 
 class BadExpression(ValueError):
-    """What is wrong with an expression's form; ``offset`` counts characters from the expression's start."""
+    """What is wrong with an expression; ``offset`` counts characters from its start, if known."""
 
-    def __init__(self, message: str, offset: int) -> None:
+    def __init__(self, message: str, offset: int | None = None) -> None:
         super().__init__(message)
         self.message = message
         self.offset = offset
@@ -37,9 +37,9 @@ _TOKEN = re.compile(
 
 
 def tokens_of(text: str, start: int = 0) -> Iterator[Token]:
-    """Tokens from ``start`` to the end, or to the first ``}`` that closes nothing; the last one is END.
+    """Tokens from ``start`` to the end, or to the first ``}`` that closes nothing.
 
-    Offsets count from ``start``. Raises BadExpression.
+    The last one is END. Offsets count from ``start``. Raises BadExpression.
     """
     position, open_braces = start, 0
     while position < len(text):

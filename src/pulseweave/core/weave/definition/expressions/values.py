@@ -1,13 +1,20 @@
-"""Values as an expression sees them: JSON's, and timestamps and durations on the way between functions."""
+"""Values as an expression sees them: JSON's, and timestamps and durations between functions."""
 
 import operator
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
+from typing import cast
 
 from pulseweave.core.weave.definition.expressions.failure import Failure, FailureCode, Meter
 
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 
-_ORDERS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
+_ORDERS: Mapping[str, Callable[[float, float], bool]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
 
 
 def kind_of(value: object) -> str:
@@ -48,7 +55,7 @@ def int64(name: str, value: int) -> int:
 
 
 def same(left: object, right: object, meter: Meter) -> bool:
-    """CEL's ``==``: numbers by value, exactly; other types only equal their own; lists and maps deeply."""
+    """CEL's ``==``: numbers by value, exactly; other types only with their own; deeply."""
     meter.spend(1)
     if isinstance(left, list) and isinstance(right, list):
         return len(left) == len(right) and all(
@@ -73,7 +80,8 @@ def order(symbol: str, left: object, right: object) -> bool:
             FailureCode.WRONG_TYPE,
             f"{symbol} does not compare {kind_of(left)} with {kind_of(right)}",
         )
-    return bool(_ORDERS[symbol](left, right))
+    # of one ordered type, whichever it is
+    return _ORDERS[symbol](cast("float", left), cast("float", right))
 
 
 def has_surrogate(text: str) -> bool:

@@ -1,0 +1,61 @@
+"""An expression, compiled and checked: what it reads, and its value in a scope."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import cel
+
+from pulseweave.core.weave.definition.expressions.failure import Meter
+from pulseweave.core.weave.definition.expressions.names import steps_read
+from pulseweave.core.weave.definition.expressions.nodes import Node
+from pulseweave.core.weave.definition.expressions.parser import Parser
+from pulseweave.core.weave.definition.expressions.tokens import BadExpression, tokens_of
+
+EXPRESSION_CHARS_MAX = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Expression:
+    """Immutable, safe to share between threads. ``reads``: the keys of the steps it names."""
+
+    text: str
+    reads: frozenset[str]
+    _root: Node = field(repr=False)
+
+    def value(self, names: Mapping[str, object], meter: Meter) -> object:
+        """Its value, given ``input`` and ``steps``. Raises Failure or Exhausted."""
+        return self._root.value(names, meter)
+
+
+def compile_expression(text: str) -> Expression:
+    """Parse and check one expression. Raises BadExpression."""
+    expression, end = expression_within(text, 0)
+    if end != len(text):
+        raise BadExpression("a } closes nothing", end)
+    return expression
+
+
+def expression_within(text: str, start: int) -> tuple[Expression, int]:
+    """The expression that begins at ``start``, and the offset behind it: of a ``}`` or of the
+    text's end.
+
+    Raises BadExpression, whose offset counts from ``start``.
+    """
+    tokens = list(tokens_of(text, start))
+    end = start + tokens[-1].start
+    form = text[start:end]
+    if len(form) > EXPRESSION_CHARS_MAX:
+        message = f"an expression has at most {EXPRESSION_CHARS_MAX} characters, not {len(form)}"
+        raise BadExpression(message)
+    root = Parser(tokens).parse()
+    try:
+        cel.compile(form)
+    except ValueError as error:
+        raise BadExpression(_complaint(error)) from None
+    return Expression(form.strip(), steps_read(root), root), end
+
+
+def _complaint(error: ValueError) -> str:
+    """The first of the library's complaints, without the drawing below it."""
+    _, _, complaint = str(error).partition("ERROR: <input>:")
+    return f"not valid in CEL, {complaint.partition(chr(10))[0] or 'it can not be read'}"
