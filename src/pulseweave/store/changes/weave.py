@@ -263,3 +263,17 @@ def _moves(plan: InstancePlan, task: Task) -> list[TaskChange]:
     if change is None:
         return [gated]
     return [replace(change, after=gated.after)]
+
+
+_CURSOR = SetUpdate(t.cursors, keys=("partition_id", "consumer"), expect=("seq",), set=("seq",))
+
+
+def advance_cursor(tx: Tx, partition_id: int, consumer: str, *, before: int, after: int) -> None:
+    """Everything up to ``after`` is in the inbox; the caller holds the cursor."""
+    row = {
+        "partition_id": partition_id,
+        "consumer": consumer,
+        "expect_seq": before,
+        "seq": after,
+    }
+    tx.update_many(_CURSOR, [row])

@@ -6,12 +6,14 @@ from typing import Any
 
 from sqlalchemy import bindparam, func, select
 
+from pulseweave.core.weave.instance import Instance
 from pulseweave.core.weave.leaf import Leaf, OutputRef
 from pulseweave.core.weave.states import InboxState, OutputSource
 from pulseweave.kernel import canonical
+from pulseweave.kernel.instant import format_at
 from pulseweave.store import schema as t
 from pulseweave.store.facts.tasks import task_results
-from pulseweave.store.rows_weave import leaf_from_row
+from pulseweave.store.rows_weave import instance_from_row, leaf_from_row
 from pulseweave.store.setwise import in_keys
 from pulseweave.store.tx import Tx
 
@@ -203,3 +205,99 @@ def definition_documents(tx: Tx, definition_ids: Iterable[str]) -> dict[str, tup
     """definition id → (digest, canonical document text)."""
     rows = tx.rows(_DEFINITIONS, {"ids": sorted(set(definition_ids))})
     return {row.id: (row.digest, row.document) for row in rows}
+
+
+_HAS_NEW = (
+    select(t.result_partitions.c.id)
+    .select_from(
+        t.result_partitions.join(
+            t.cursors, t.cursors.c.partition_id == t.result_partitions.c.id
+        )
+    )
+    .where(
+        t.result_partitions.c.id == bindparam("partition_id"),
+        t.cursors.c.consumer == "weave",
+        t.result_partitions.c.head_seq > t.cursors.c.seq,
+    )
+)
+_BUSY_PARTITIONS = (
+    select(t.result_partitions.c.id)
+    .select_from(
+        t.result_partitions.join(
+            t.cursors, t.cursors.c.partition_id == t.result_partitions.c.id
+        )
+    )
+    .where(
+        t.cursors.c.consumer == "weave", t.result_partitions.c.head_seq > t.cursors.c.seq
+    )
+    .order_by(t.result_partitions.c.id)
+)
+
+
+def has_new_events(tx: Tx, partition_id: int) -> bool:
+    return bool(tx.rows(_HAS_NEW, {"partition_id": partition_id}))
+
+
+def partitions_with_new_events(tx: Tx) -> list[int]:
+    """Partitions whose stream is ahead of Weave's cursor."""
+    return [row.id for row in tx.rows(_BUSY_PARTITIONS, {})]
+
+
+_DUE = (
+    select(_i.id)
+    .where(_i.wake_at <= bindparam("now"))
+    .order_by(_i.wake_at)
+    .limit(bindparam("limit"))
+)
+
+
+def due_instances(tx: Tx, now: int, limit: int) -> list[str]:
+    """Instances whose continuation is due, most overdue first."""
+    return [row.id for row in tx.rows(_DUE, {"now": now, "limit": limit})]
+
+
+_BY_KEY = select(t.instances).where(
+    _i.namespace == bindparam("namespace"),
+    in_keys(_i.definition_name, "names"),
+    in_keys(_i.instance_key, "keys"),
+)
+
+
+def instances_by_key(
+    tx: Tx, namespace: str, wanted: Sequence[tuple[str, str]]
+) -> dict[tuple[str, str], Instance]:
+    """(definition name, instance key) → the instance, where there is one."""
+    if not wanted:
+        return {}
+    params = {
+        "namespace": namespace,
+        "names": sorted({name for name, _ in wanted}),
+        "keys": sorted({key for _, key in wanted}),
+    }
+    found = (instance_from_row(row) for row in tx.rows(_BY_KEY, params))
+    pairs = set(wanted)
+    return {
+        (instance.definition_name, instance.instance_key): instance
+        for instance in found
+        if (instance.definition_name, instance.instance_key) in pairs
+    }
+
+
+_SINCE = (
+    select(t.journal.c.revision, t.journal.c.at, t.journal.c.actor, t.journal.c.cause)
+    .where(
+        t.journal.c.instance_id == bindparam("instance_id"),
+        t.journal.c.revision > bindparam("revision"),
+    )
+    .order_by(t.journal.c.revision)
+    .limit(100)
+)
+
+
+def journal_since(tx: Tx, instance_id: str, revision: int) -> list[dict[str, Any]]:
+    """What happened since a revision, for whoever decided on an old one (REC-12)."""
+    rows = tx.rows(_SINCE, {"instance_id": instance_id, "revision": revision})
+    return [
+        {"revision": str(row.revision), "at": format_at(row.at), "actor": row.actor, "cause": row.cause}
+        for row in rows
+    ]

@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 from pulseweave.core.weave.definition.model import Definition
-from pulseweave.kernel import canonical
 from pulseweave.kernel.errors import reject
 from pulseweave.kernel.ids import IdSource
 from pulseweave.store import locks
@@ -50,7 +49,7 @@ def _register(
         name=definition.name,
         version=definition.version,
         digest=definition.digest,
-        document=canonical.encode(definition.document),
+        document=definition.document_text,
         queues=tuple(definition.queues),
         created_at=tx.now(),
         created_by=actor,

@@ -56,14 +56,16 @@ def lock_quotas(
     queues: Iterable[tuple[str, str]],
     *,
     between: Callable[[], None] | None = None,
+    also: Iterable[tuple[str, str]] = (),
 ) -> Quotas:
     """Lock the limited ones among these owners, in rank order, and count what is open.
 
-    ``between`` takes the locks that stand between applications and queues (rank STRIPE).
+    ``between`` takes the locks that stand between applications and queues (rank STRIPE); ``also`` are
+    applications to lock for another count.
     """
     limited = facts.open_task_limits(tx, applications, queues)
     counted: dict[Scope, int] = {}
-    for namespace, name in sorted(limited.applications):
+    for namespace, name in sorted({*limited.applications, *also}):
         locks.lock_application(tx, namespace, name)
     if between is not None:
         between()

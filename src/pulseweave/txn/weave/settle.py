@@ -17,8 +17,9 @@ from pulseweave.core.weave.instance import Instance
 from pulseweave.core.weave.plan import InboxRecord, InstancePlan
 from pulseweave.kernel.check import invariant
 from pulseweave.kernel.errors import Rejected
-from pulseweave.store import locks
+
 from pulseweave.store.changes.weave import apply_plans, lock_for_plans
+from pulseweave.store.errors import Moved
 from pulseweave.store.facts import instances as facts
 from pulseweave.store.tx import Tx
 from pulseweave.txn.weave.catalogue import definitions_of
@@ -109,7 +110,7 @@ def settle(
         settled = _decide_all(batch, [*again, *others], quotas, now)
         late = [p for p in settled.plans.values() if p.touches_tasks]
         if not {plan.after.id for plan in late} <= locked.instance_ids:
-            raise locks.Moved("a deadline passed while locks were awaited")
+            raise Moved("a deadline passed while locks were awaited")
     if before_events is not None:
         for plan in settled.plans.values():
             before_events(plan)

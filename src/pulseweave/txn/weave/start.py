@@ -70,13 +70,15 @@ def _start_all(
     definitions = definitions_of(tx, [found for found in resolved if found is not None])
     queues = {(namespace, queue) for d in definitions.values() for queue in d.queues}
     keys = sorted({f"{request.definition}\0{request.instance_key}" for request in requests})
+    counted = queue_facts.open_instance_limit(tx, namespace, application) is not None
     quotas = lock_quotas(
         tx,
         [(namespace, application)],
         queues,
         between=lambda: locks.lock_start_stripes(tx, namespace, keys),
+        also=[(namespace, application)] if counted else [],
     )
-    instances_left = queue_facts.open_instances_left(tx, namespace, application)
+    instances_left = _instances_left(tx, namespace, application) if counted else None
     partitions = definition_facts.partitions_of(tx, namespace)
     room, plans, outcomes = quotas.room(), [], []
     known = facts.instances_by_key(
@@ -121,6 +123,13 @@ def _start_all(
         outcomes.append(Started(instance=plan.after, created=True))
     apply_plans(tx, plans, [], NOTHING_LOCKED)
     return outcomes
+
+
+def _instances_left(tx: Tx, namespace: str, application: str) -> int | None:
+    limit = queue_facts.open_instance_limit(tx, namespace, application)
+    if limit is None:
+        return None
+    return limit - queue_facts.open_instances(tx, namespace, application)
 
 
 def partition_for(partitions: Sequence[int], namespace: str, name: str, key: str) -> int:

@@ -1,0 +1,132 @@
+"""Writes of tasks, attempts and late reports: one statement a kind, each conditional, each counted.
+
+A task row is matched by id, state, revision, holds and lease token as they were when decided; an attempt is
+closed only while it is open. What does not match rolls the transaction back (PUL-6, B013, B017).
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import bindparam, update
+
+from pulseweave.core.pulse.change import AttemptClosed, AttemptOpened, LateReport, TaskChange, TaskCreated
+from pulseweave.core.pulse.task import Holds, Outcome, Queued, Task
+from pulseweave.store import schema as t
+from pulseweave.store.guard import Rank
+from pulseweave.store.rows_pulse import TASK_MOVING, spec_row, task_moving, task_row
+from pulseweave.store.setwise import SetUpdate
+from pulseweave.store.tx import Tx
+
+_TASK = SetUpdate(
+    t.tasks,
+    keys=("id",),
+    expect=("state", "revision", "lease_token"),
+    set=TASK_MOVING,
+    rank=Rank.TASK,
+)
+_CLOSED = SetUpdate(
+    t.attempts,
+    keys=("task_id", "number"),
+    expect=("outcome",),
+    set=(
+        "outcome",
+        "ended_at",
+        "closed_by",
+        "code",
+        "error",
+        "result",
+        "result_digest",
+        "report_digest",
+    ),
+)
+_REVIEWED = (
+    update(t.attempts)
+    .where(
+        t.attempts.c.task_id == bindparam("of_task"),
+        t.attempts.c.outcome == Outcome.UNKNOWN.value,
+        t.attempts.c.reviewed_by.is_(None),
+    )
+    .values(reviewed_by=bindparam("audit_id"))
+)
+
+
+def insert_tasks(tx: Tx, created: Sequence[TaskCreated]) -> None:
+    """New tasks with their specs."""
+    tx.insert_many(t.tasks, [task_row(new.task) for new in created])
+    tx.insert_many(t.task_specs, [spec_row(new.spec) for new in created])
+    for new in created:
+        _hint_claimable(tx, new.task)
+
+
+def write_task_changes(tx: Tx, changes: Sequence[TaskChange]) -> None:
+    """Everything but the events, which the caller appends last."""
+    moved = [change for change in changes if change.after != change.before]
+    tx.update_many(_TASK, [_task_update(change) for change in moved])
+    tx.insert_many(t.attempts, [_opened(c.opened) for c in changes if c.opened is not None])
+    tx.update_many(_CLOSED, [_closed(c.closed) for c in changes if c.closed is not None])
+    tx.insert_many(t.late_reports, [_late(c.late) for c in changes if c.late is not None])
+    for change in changes:
+        if change.unknown_settled_by is not None:
+            params = {"of_task": change.after.id, "audit_id": change.unknown_settled_by}
+            tx.execute(_REVIEWED, params)
+        _hint_claimable(tx, change.after)
+        if change.before.holds_key and not change.after.holds_key:
+            tx.hint("key", change.before.key)
+
+
+def _hint_claimable(tx: Tx, task: Task) -> None:
+    if isinstance(task.phase, Queued) and task.holds is Holds.NONE:
+        tx.hint("queue", (task.namespace, task.queue))
+
+
+def _task_update(change: TaskChange) -> dict[str, Any]:
+    before = change.before
+    return {
+        "id": before.id,
+        "expect_state": before.state.value,
+        "expect_revision": before.revision,
+        "expect_lease_token": before.token,
+        **task_moving(change.after.check()),
+    }
+
+
+def _opened(opened: AttemptOpened) -> dict[str, Any]:
+    return {
+        "task_id": opened.task_id,
+        "number": opened.number,
+        "lease_token": opened.lease_token,
+        "worker": opened.worker,
+        "started_at": opened.started_at,
+    }
+
+
+def _closed(closed: AttemptClosed) -> dict[str, Any]:
+    return {
+        "task_id": closed.task_id,
+        "number": closed.number,
+        "expect_outcome": None,
+        "outcome": closed.outcome.value,
+        "ended_at": closed.ended_at,
+        "closed_by": closed.closed_by,
+        "code": closed.code,
+        "error": closed.error,
+        "result": closed.result,
+        "result_digest": closed.result_digest,
+        "report_digest": closed.report_digest,
+    }
+
+
+def _late(late: LateReport) -> dict[str, Any]:
+    return {
+        "id": late.id,
+        "namespace": late.namespace,
+        "task_id": late.task_id,
+        "attempt": late.attempt,
+        "report_digest": late.report_digest,
+        "outcome": late.outcome.value,
+        "code": late.code,
+        "error": late.error,
+        "result": late.result,
+        "result_digest": late.result_digest,
+        "received_at": late.received_at,
+    }
