@@ -34,6 +34,7 @@ CODES: dict[str, Code] = {
     "NOT_OWNED": Code(409, "the parts don't belong together", "ids as the instance shows them"),
     "ACTIVATION_NOT_CURRENT": Code(409, "a newer activation exists", "the current activation's id"),
     "TASK_NOT_IN_REVIEW": Code(409, "the task is not in review", "nothing: its outcome is known"),
+    "TASK_SETTLED": Code(409, "the task has settled", "nothing: a settlement is final"),
     "STEP_NOT_RESOLVABLE": Code(409, "the step needs no conclusion", "a step in review or failed"),
     "EXECUTION_UNSETTLED": Code(409, "an execution is not known to have ended", "ReviewTask first"),
     "CLASSIFICATION_MISMATCH": Code(409, "the result classifies otherwise", "a result that fits"),

@@ -3,10 +3,10 @@
 It changes neither the step nor the instance's review: the task's event travels through the inbox.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from pulseweave.core.pulse.change import TaskChange
+from pulseweave.core.pulse.change import LateReport, TaskChange
 from pulseweave.core.pulse.review import verdict
 from pulseweave.core.pulse.task import TaskState
 from pulseweave.core.recovery.command import ReviewTask
@@ -60,7 +60,12 @@ def decide(
     history = applies(facts, command)
     if isinstance(history, Rejected):
         return history
-    result = verified_result(facts, command)
+    result = verified_result(
+        facts.late_reports,
+        task_id=command.task_id,
+        result=command.result,
+        late_report_id=command.late_report_id,
+    )
     if isinstance(result, Rejected):
         return result
     draft = Draft(facts.base, now=now, new_id=new_id)
@@ -71,31 +76,26 @@ def decide(
     return TaskReviewed(plan=plan, change=change, result=result)
 
 
-def verified_result(facts: RecoveryFacts, command: ReviewTask) -> str | Rejected:
+def verified_result(
+    late_reports: Mapping[str, LateReport],
+    *,
+    task_id: str,
+    result: str | None,
+    late_report_id: str | None,
+) -> str | Rejected:
     """The result given, or that of the cited late report of the same task; never null."""
-    if command.late_report_id is None:
-        if command.result is None or command.result == "null":
-            return reject(
-                "INVALID_COMMAND",
-                "result must be a JSON value other than null",
-                rule="REV-1",
-                pointer="/result",
-            )
-        return command.result
-    report = facts.late_reports.get(command.late_report_id)
-    if report is None or report.task_id != command.task_id:
-        return reject(
-            "INVALID_COMMAND",
-            f"task {command.task_id} has no late report {command.late_report_id}",
-            rule="REV-1",
-            pointer="/late_report_id",
-        )
+    if late_report_id is None:
+        if result is None or result == "null":
+            return _refuse("result must be a JSON value other than null", "/result")
+        return result
+    report = late_reports.get(late_report_id)
+    if report is None or report.task_id != task_id:
+        return _refuse(f"task {task_id} has no late report {late_report_id}", "/late_report_id")
     text = report.result if report.result is not None else report.error
-    if command.result is not None or text is None or text == "null":
-        return reject(
-            "INVALID_COMMAND",
-            "give either a result or a late report that has one",
-            rule="REV-1",
-            pointer="/late_report_id",
-        )
+    if result is not None or text is None or text == "null":
+        return _refuse("give either a result or a late report that has one", "/late_report_id")
     return text
+
+
+def _refuse(message: str, pointer: str) -> Rejected:
+    return reject("INVALID_COMMAND", message, rule="REV-1", pointer=pointer)

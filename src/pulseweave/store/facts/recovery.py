@@ -62,11 +62,11 @@ def load_recovery_facts(tx: Tx, instance: Instance, definition: Definition) -> R
             quarantined=records.get(InboxState.QUARANTINED.value, 0),
             unconsumed=facts.has_unconsumed(tx, instance.id, instance.partition_id),
         ),
-        late_reports=_late_reports(tx, ids),
+        late_reports=late_reports_of(tx, ids),
     )
 
 
-def _late_reports(tx: Tx, task_ids: Sequence[str]) -> dict[str, LateReport]:
+def late_reports_of(tx: Tx, task_ids: Sequence[str]) -> dict[str, LateReport]:
     if not task_ids:
         return {}
     return {

@@ -25,6 +25,7 @@ _LINEAR = jsonschema_rs.RegexOptions()
 _META = jsonschema_rs.Draft202012Validator({"$ref": _DIALECT}, offline=True)
 _MASK = "the value"  # stands for the payload in messages
 _EXPONENT_MAX = 400
+_TYPES = "array, boolean, integer, null, number, object, string"
 #: Keywords whose values are data, not schemas.
 _DATA = frozenset({"const", "enum", "default", "examples"})
 _REFERENCES = ("$ref", "$dynamicRef")
@@ -93,7 +94,11 @@ def _validator(schema: object, mask: str | None = None) -> jsonschema_rs.Draft20
 
 def _complaints(schema: object, place: Place) -> Iterator[tuple[Place, str]]:
     for error in _META.iter_errors(schema):
-        yield tuple(error.instance_path), error.message
+        path = tuple(error.instance_path)
+        if path[-1:] == ("type",):
+            yield path, f"a type is one of {_TYPES}, or a list of them"
+        else:
+            yield path, error.message
     yield from _foreign(schema, place)
 
 
