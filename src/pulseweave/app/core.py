@@ -50,6 +50,11 @@ class Core:
                 self._believed.popitem(last=False)
         return principal
 
+    def forget_beliefs(self) -> None:
+        """After a revocation here, this process believes no token without reading it."""
+        with self._lock:
+            self._believed.clear()
+
 
 def require(principal: Principal, permission: Permission) -> None:
     """Raise PERMISSION_DENIED unless the principal has it."""

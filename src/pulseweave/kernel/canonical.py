@@ -1,290 +1,258 @@
 """Strict JSON in, canonical JSON out.
 
-Whatever JSON allows comes back exactly: NUL and lone surrogates as escapes, integers of any size up to a
-digit bound, and number literals that a float can't carry (long decimals, 1e-400) as ``Literal``, a float that
-remembers its digits. Canonical text: keys sorted by code point, no spaces, ASCII escapes. Key order is the
-only thing that is not kept.
+Every value that JSON allows comes back exactly as it was written, the order of keys aside: NUL,
+lone surrogates and 4-byte characters as escapes, integers of any size up to a bound, and the
+characters of every other number (``json_numbers`` says how). What is refused is refused with its
+place: a key that stands twice, NaN and Infinity, numbers that nothing can compute with, texts too
+deep or too large, bad UTF-8, anything behind the value. Depth is bounded before anything recurses.
 
-Refused, each with its place: duplicate keys, NaN and Infinity, numbers beyond a float's range, too deep,
-too large, bad UTF-8, anything after the value.
+Canonical text: keys sorted by code point, no blanks, ASCII with escapes. ``encode(parse(text)) ==
+text`` for every canonical text, so digests are stable over processes and versions of Python.
+
+Three bounds on depth (``limits``): a payload from outside, the body that carries it, and what the
+system makes of payloads and stores. Each is smaller than the next, so what was accepted can always
+be read.
 """
 
 import hashlib
 import json
 import re
-from collections.abc import Iterable
-from typing import Any, NoReturn
+from itertools import accumulate
+from typing import Any
 
-from pulseweave.kernel import limits
-
-
-class InvalidJson(ValueError):
-    """What was wrong, and where: ``pointer`` is a JSON Pointer where known, ``offset`` counts characters."""
-
-    def __init__(self, message: str, *, pointer: str | None = None, offset: int | None = None) -> None:
-        place = f" at {pointer or '/'}" if pointer is not None else ""
-        place += f" at character {offset}" if offset is not None else ""
-        super().__init__(message + place)
-        self.message = message
-        self.pointer = pointer
-        self.offset = offset
-
-
-class TooLarge(InvalidJson):
-    """The text is larger than its bound; answered as PAYLOAD_TOO_LARGE."""
-
-
-class Literal(float):
-    """A number whose digits a float can't give back: computes as the float, encodes as it was written."""
-
-    __slots__ = ("text",)
-    text: str
-
-    def __new__(cls, text: str) -> "Literal":
-        self = super().__new__(cls, text)
-        self.text = text
-        return self
-
-    def __repr__(self) -> str:
-        return self.text
-
-    def __reduce__(self) -> tuple[type["Literal"], tuple[str]]:
-        return Literal, (self.text,)
-
-
-def pointer(parts: Iterable[str | int]) -> str:
-    """RFC 6901."""
-    return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in parts)
-
-
-_DEPTH = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
-
-
-def _check_depth(text: str, depth_max: int) -> None:
-    """Bound the nesting before anything recurses: flat memory, no recursion error."""
-    if text.count("[") + text.count("{") <= depth_max:
-        return
-    depth = 0
-    for match in _DEPTH.finditer(text):
-        char = text[match.start()]
-        if char in "[{":
-            depth += 1
-            if depth > depth_max:
-                raise InvalidJson(f"nested deeper than {depth_max}", offset=match.start())
-        elif char in "]}":
-            depth -= 1
-
-
-def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        seen: set[str] = set()
-        for key, _ in pairs:
-            if key in seen:
-                raise InvalidJson(f"duplicate key {key!r}")
-            seen.add(key)
-    return found
-
-
-def _integer(text: str) -> int | Literal:
-    if len(text) > limits.INTEGER_DIGITS_MAX:
-        raise InvalidJson(f"an integer of more than {limits.INTEGER_DIGITS_MAX} digits")
-    if text == "-0":
-        return Literal(text)
-    return int(text)
-
-
-def _decimal(text: str) -> float:
-    if len(text) > limits.INTEGER_DIGITS_MAX:
-        raise InvalidJson(f"a number of more than {limits.INTEGER_DIGITS_MAX} characters")
-    value = float(text)
-    if value in (float("inf"), float("-inf")):
-        raise InvalidJson(f"the number {text[:40]} is beyond what can be computed with")
-    return value if repr(value) == text else Literal(text)
-
-
-def _constant(text: str) -> NoReturn:
-    raise InvalidJson(f"{text} is not JSON")
-
-
-_decoder = json.JSONDecoder(
-    object_pairs_hook=_pairs, parse_int=_integer, parse_float=_decimal, parse_constant=_constant
+from pulseweave.kernel import json_place, limits
+from pulseweave.kernel.check import invariant
+from pulseweave.kernel.json_errors import InvalidJson, TooLarge, pointer, short_key, short_pointer
+from pulseweave.kernel.json_numbers import (
+    INTEGER_BOUND,
+    Literal,
+    read_decimal,
+    read_integer,
+    refuse_constant,
 )
+
+__all__ = [
+    "InvalidJson",
+    "Literal",
+    "TooLarge",
+    "digest",
+    "digest_of",
+    "encode",
+    "encode_payload",
+    "parse",
+    "parse_body",
+    "pointer",
+]
+
+# --- in -------------------------------------------------------------------------------------------
 
 
 def parse(
     raw: bytes | str,
     *,
-    bytes_max: int = limits.BODY_BYTES_MAX,
-    depth_max: int = limits.JSON_DEPTH_MAX,
+    bytes_max: int = limits.STORED_BYTES_MAX,
+    depth_max: int = limits.STORED_DEPTH_MAX,
 ) -> Any:
-    """The value of a JSON text. Raises InvalidJson (or TooLarge)."""
-    if len(raw) > bytes_max:
-        raise TooLarge(f"{len(raw)} bytes; at most {bytes_max} are allowed")
-    if isinstance(raw, bytes):
-        try:
-            text = raw.decode("utf-8")
-        except UnicodeDecodeError as error:
-            raise InvalidJson("not UTF-8", offset=error.start) from None
-    else:
-        text = raw
+    """The value of a JSON text: None, bool, int, float (a Literal where need be), str, list or dict.
+
+    Raises InvalidJson with the place, TooLarge when the text has more than ``bytes_max`` bytes of
+    UTF-8. The bounds are those of stored texts; what comes from outside goes through
+    ``parse_body``.
+    """
+    text = _decode(raw, bytes_max)
     _check_depth(text, depth_max)
     try:
-        value, end = _decoder.raw_decode(text, _blank(text, 0))
-    except InvalidJson as error:
-        raise _placed(error, text) from None
+        value, end = _decoder.raw_decode(text, _skip_blank(text, 0))
+    except InvalidJson:
+        raise json_place.broken_rule(text) from None
     except json.JSONDecodeError as error:
-        raise InvalidJson(error.msg, offset=error.pos) from None
-    if _blank(text, end) != len(text):
-        raise InvalidJson("something stands behind the value", offset=end)
+        raise json_place.syntax_error(text, error.msg, error.pos) from None
+    end = _skip_blank(text, end)
+    if end != len(text):
+        raise InvalidJson("something stands behind the value", pointer="", offset=end)
     return value
 
 
-_BLANK = re.compile(r"[ \t\n\r]*")
+def parse_body(raw: bytes | str, *, bytes_max: int = limits.BODY_BYTES_MAX) -> Any:
+    """The value of a text from outside, a request's or a response's body."""
+    return parse(raw, bytes_max=bytes_max, depth_max=limits.BODY_DEPTH_MAX)
 
 
-def _blank(text: str, start: int) -> int:
+def _decode(raw: bytes | str, bytes_max: int) -> str:
+    size = len(raw)
+    text = raw
+    if size > bytes_max:
+        raise TooLarge(_too_large(size, bytes_max))
+    if isinstance(text, bytes):
+        try:
+            return text.decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise InvalidJson("the text is not UTF-8", offset=error.start) from None
+    if not text.isascii():
+        try:
+            size = len(text.encode("utf-8"))
+        except UnicodeEncodeError as error:
+            message = "a lone surrogate is written as an escape, such as \\ud800"
+            raise InvalidJson(message, offset=error.start) from None
+        if size > bytes_max:
+            raise TooLarge(_too_large(size, bytes_max))
+    return text
+
+
+def _too_large(size: int, bytes_max: int) -> str:
+    return f"the text has {size} bytes; at most {bytes_max} are allowed"
+
+
+_STEPS = {"[": 1, "{": 1, "]": -1, "}": -1}
+
+
+def _check_depth(text: str, depth_max: int) -> None:
+    if text.count("[") + text.count("{") <= depth_max:
+        return
+    brackets = json_place.FILLING.sub("", text)
+    if max(accumulate(map(_STEPS.__getitem__, brackets)), default=0) > depth_max:
+        raise json_place.too_deep(text, depth_max)
+
+
+_BLANK = re.compile(r"[ \t\n\r]*+")
+
+
+def _skip_blank(text: str, start: int) -> int:
     match = _BLANK.match(text, start)
-    return match.end() if match is not None else start
+    return start if match is None else match.end()
 
 
-def _placed(error: InvalidJson, text: str) -> InvalidJson:
-    """Find where a refused value stands; only on the way out, so that good input pays nothing."""
-    for place, problem in _walk_problems(text):
-        return InvalidJson(problem, pointer=place)
-    return error
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise InvalidJson("a key stands twice in one object")
+    return found
 
 
-def _walk_problems(text: str) -> Iterable[tuple[str, str]]:
-    """Problems with their places, from a decode that keeps pairs and literals apart."""
-    kept = json.JSONDecoder(
-        object_pairs_hook=_Pairs, parse_int=_Word, parse_float=_Word, parse_constant=_Word
-    )
-    value, _ = kept.raw_decode(text, _blank(text, 0))
-    yield from _problems(value, ())
+_decoder = json.JSONDecoder(
+    object_pairs_hook=_object,
+    parse_int=read_integer,
+    parse_float=read_decimal,
+    parse_constant=refuse_constant,
+)
 
-
-class _Pairs(list[tuple[str, Any]]):
-    pass
-
-
-class _Word(str):
-    __slots__ = ()
-
-
-def _problems(value: Any, path: tuple[str | int, ...]) -> Iterable[tuple[str, str]]:
-    match value:
-        case _Pairs():
-            seen: set[str] = set()
-            for key, child in value:
-                if key in seen:
-                    yield pointer((*path, key)), f"duplicate key {key!r}"
-                seen.add(key)
-                yield from _problems(child, (*path, key))
-        case list():
-            for index, child in enumerate(value):
-                yield from _problems(child, (*path, index))
-        case _Word():
-            try:
-                _word(value)
-            except InvalidJson as error:
-                yield pointer(path), error.message
-
-
-def _word(text: str) -> None:
-    if text in ("NaN", "Infinity", "-Infinity"):
-        _constant(text)
-    elif text.lstrip("-").isdigit():
-        _integer(text)
-    else:
-        _decimal(text)
-
+# --- out ------------------------------------------------------------------------------------------
 
 _encoder = json.JSONEncoder(
     ensure_ascii=True, allow_nan=False, sort_keys=True, separators=(",", ":"), check_circular=False
 )
 
 
-def encode(value: Any) -> str:
-    """Canonical text. Raises InvalidJson with the pointer of what isn't JSON."""
-    try:
-        text = _encoder.encode(value)
-        plain = _only_json(value)
-    except (TypeError, ValueError, RecursionError):
-        plain = False
-        text = ""
-    if plain:
-        return text
-    problem = _unencodable(value, (), set())
-    if problem is not None:
-        raise problem
-    return _encode_literals(value)
+def encode(value: object, *, depth_max: int = limits.STORED_DEPTH_MAX) -> str:
+    """The canonical text of a value; tuples count as arrays, enums as the text or int that they are.
+
+    Raises InvalidJson with the pointer of what is not JSON: NaN, a set, bytes, a key that is no
+    text, a value that contains itself, too deep, an integer too long to be read again.
+    """
+    if _is_plain(value, depth_max):
+        try:
+            return _encoder.encode(value)
+        except ValueError:
+            pass  # NaN or an infinity; the writer finds it
+    return _Writer(depth_max).text(value)
 
 
-def _only_json(value: Any) -> bool:
-    """Whether the C encoder's text is right: string keys only, and no literal that it would reformat."""
+def encode_payload(value: object, *, bytes_max: int = limits.PAYLOAD_BYTES_MAX) -> str:
+    """The canonical text of a payload from outside: an input, a result, a signal.
+
+    Raises InvalidJson as ``encode`` does, TooLarge when the text has more than ``bytes_max`` bytes.
+    """
+    text = encode(value, depth_max=limits.JSON_DEPTH_MAX)
+    if len(text) > bytes_max:
+        raise TooLarge(_too_large(len(text), bytes_max), pointer="")
+    return text
+
+
+def _is_plain(value: object, room: int) -> bool:
+    """Whether the C encoder writes it right: no literals, no subclasses, nothing unbounded."""
     kind = type(value)
-    if kind is dict:
-        return all(type(key) is str and _only_json(child) for key, child in value.items())
-    if kind is list:
-        return all(map(_only_json, value))
-    return kind in _PLAIN
+    if kind in _SCALARS:
+        return True
+    if isinstance(value, int):
+        return kind is int and -INTEGER_BOUND < value < INTEGER_BOUND
+    if room == 0:
+        return False
+    if isinstance(value, dict):
+        return kind is dict and all(
+            type(key) is str and _is_plain(child, room - 1) for key, child in value.items()
+        )
+    return isinstance(value, list) and kind is list and all(_is_plain(v, room - 1) for v in value)
 
 
-_PLAIN = frozenset({str, int, float, bool, type(None)})
+_SCALARS = frozenset({str, float, bool, type(None)})
 
 
-def _unencodable(
-    value: Any, path: tuple[str | int, ...], above: set[int]
-) -> InvalidJson | None:
-    if value is None or isinstance(value, str | bool | int | Literal):
-        return None
-    if isinstance(value, float):
-        if value != value or value in (float("inf"), float("-inf")):
-            return InvalidJson(f"{value} is not JSON", pointer=pointer(path))
-        return None
-    if not isinstance(value, dict | list | tuple):
-        return InvalidJson(f"a {type(value).__name__} is not JSON", pointer=pointer(path))
-    if id(value) in above:
-        return InvalidJson("a value that contains itself", pointer=pointer(path))
-    if len(path) >= limits.JSON_DEPTH_MAX:
-        return InvalidJson(f"nested deeper than {limits.JSON_DEPTH_MAX}", pointer=pointer(path))
-    inside = above | {id(value)}
-    items: Iterable[tuple[Any, Any]] = value.items() if isinstance(value, dict) else enumerate(value)
-    for key, child in items:
-        if isinstance(value, dict) and not isinstance(key, str):
-            return InvalidJson(f"the key {key!r} is not a string", pointer=pointer(path))
-        problem = _unencodable(child, (*path, key), inside)
-        if problem is not None:
-            return problem
-    return None
+class _Writer:
+    """Writes what the C encoder can't, and finds the place of what isn't JSON."""
+
+    def __init__(self, depth_max: int) -> None:
+        self._depth_max = depth_max
+        self._path: list[str | int] = []
+        self._open: set[int] = set()
+
+    def text(self, value: object) -> str:
+        match value:
+            case Literal():
+                return value.text
+            case int() if not -INTEGER_BOUND < value < INTEGER_BOUND:
+                raise self._problem(f"an integer of more than {limits.INTEGER_DIGITS_MAX} digits")
+            case float() if value - value != 0:
+                raise self._problem(f"{float(value)} is not JSON")
+            case None | bool() | str() | int() | float():
+                return _encoder.encode(value)
+            case dict():
+                return "{" + self._children(value) + "}"
+            case list() | tuple():
+                return "[" + self._children(value) + "]"
+            case _:
+                raise self._problem(f"a {type(value).__name__} is not JSON")
+
+    def _children(self, value: dict[Any, object] | list[object] | tuple[object, ...]) -> str:
+        if id(value) in self._open:
+            raise self._problem("a value that contains itself is not JSON")
+        if len(self._path) >= self._depth_max:
+            raise self._problem(f"nested deeper than {self._depth_max} levels")
+        self._open.add(id(value))
+        if isinstance(value, dict):
+            written = ",".join([self._member(key, value[key]) for key in self._keys(value)])
+        else:
+            written = ",".join([self._child(at, child) for at, child in enumerate(value)])
+        self._open.remove(id(value))
+        return written
+
+    def _keys(self, value: dict[Any, object]) -> list[str]:
+        for key in value:
+            if not isinstance(key, str):
+                raise self._problem(f"the key {short_key(repr(key))} is no text")
+        return sorted(value)
+
+    def _member(self, key: str, child: object) -> str:
+        return f"{_encoder.encode(key)}:{self._child(key, child)}"
+
+    def _child(self, at: str | int, child: object) -> str:
+        self._path.append(at)
+        written = self.text(child)
+        self._path.pop()
+        return written
+
+    def _problem(self, message: str) -> InvalidJson:
+        return InvalidJson(message, pointer=short_pointer(self._path))
 
 
-def _encode_literals(value: Any) -> str:
-    match value:
-        case Literal():
-            return value.text
-        case dict():
-            inner = (
-                f"{_encoder.encode(str(key))}:{_encode_literals(value[key])}" for key in sorted(value)
-            )
-            return "{" + ",".join(inner) + "}"
-        case list() | tuple():
-            return "[" + ",".join(map(_encode_literals, value)) + "]"
-        case bool() | None:
-            return _encoder.encode(value)
-        case int():
-            return str(int(value))
-        case str():
-            return _encoder.encode(str(value))
-        case _:
-            return _encoder.encode(value)
+# --- digests --------------------------------------------------------------------------------------
 
 
 def digest(text: str) -> str:
     """Digest of a canonical text: ``sha256:`` and 64 hex digits."""
+    invariant(text.isascii(), "a digest is taken of canonical text")
     return "sha256:" + hashlib.sha256(text.encode("ascii")).hexdigest()
 
 
-def digest_of(value: Any) -> str:
+def digest_of(value: object) -> str:
+    """Digest of a value's canonical text. Raises InvalidJson as ``encode`` does."""
     return digest(encode(value))

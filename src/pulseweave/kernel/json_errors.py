@@ -53,7 +53,7 @@ def escape(part: str) -> str:
 
 
 def short_pointer(parts: Iterable[str | int]) -> str:
-    """The pointer, or as many of its first parts as stay readable: still a place, an enclosing one."""
+    """The pointer, or as many of its first parts as stay readable: then an enclosing place."""
     told = ""
     for part in parts:
         more = "/" + escape(str(part))

@@ -1,9 +1,9 @@
 """Numbers of JSON, exactly as they were written.
 
-An integer is an ``int`` of any size up to a bound. Any other number is a ``float`` where the float writes
-itself with the same characters, and a ``Literal`` where it doesn't: long decimals, ``1e-400``, ``1E2``,
-``1.10`` and ``-0``. So every number comes back with its characters: 1.0 stays 1.0, and two numbers that
-are written differently have different digests, though they compare equal.
+An integer is an ``int`` of any size up to a bound. Any other number is a ``float`` where the float
+writes itself with the same characters, and a ``Literal`` where it doesn't: long decimals,
+``1e-400``, ``1E2``, ``1.10`` and ``-0``. So every number comes back with its characters: 1.0 stays
+1.0, and two numbers that are written differently have different digests, though they compare equal.
 
 Refused: numbers beyond a float's range (1e400), which nothing could compute with, and endless ones.
 """
@@ -14,7 +14,8 @@ from typing import NoReturn, Self
 from pulseweave.kernel import limits
 from pulseweave.kernel.json_errors import InvalidJson
 
-#: The integers that have at most ``limits.INTEGER_DIGITS_MAX`` digits lie between this and its negative.
+#: The integers that have at most ``limits.INTEGER_DIGITS_MAX`` digits lie between this and its
+#: negative.
 INTEGER_BOUND: int = 10**limits.INTEGER_DIGITS_MAX
 
 _INFINITY = float("inf")
@@ -25,7 +26,8 @@ _SHOWN_CHARS = 40
 class Literal(float):
     """A number that keeps its characters: computes as the float nearest to it, encodes as written.
 
-    Immutable. Raises InvalidJson for what is no number of JSON, or one that ``read_decimal`` refuses.
+    Immutable. Raises InvalidJson for what is no number of JSON, or one that ``read_decimal``
+    refuses.
     """
 
     __slots__ = ("_text",)

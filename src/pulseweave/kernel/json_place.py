@@ -3,10 +3,9 @@
 Walks the tokens in one flat loop, without recursion and in linear time, whatever the text is.
 """
 
+import json
 import re
 from collections.abc import Iterator
-from json import JSONDecodeError
-from json.decoder import scanstring
 
 from pulseweave.kernel.json_errors import InvalidJson, short_key, short_pointer
 from pulseweave.kernel.json_numbers import read_decimal, read_integer, refuse_constant
@@ -23,65 +22,61 @@ _WORDS = frozenset({"true", "false", "null"})
 class _Walk:
     """Where the walk stands: the key or index in each open container, outermost first.
 
-    ``token`` begins at ``start`` and is the next to be entered. ``names`` is the set of keys seen in
-    each open object, None for an array; ``key`` says that the token is a key.
+    None stands for a key that has not come yet. ``names`` has the keys seen in each open object.
+    ``word`` is a token that begins at ``start``; a key is entered before the walk stops at it, all
+    else after.
     """
 
     def __init__(self) -> None:
-        self.path: list[str | int] = []
-        self.names: list[set[str] | None] = []
+        self.path: list[str | int | None] = []
+        self.names: list[set[str]] = []
         self.start = 0
-        self.token = ""
-        self.key = False
+        self.word = ""
+        self.repeated = False  # the token is a key that stood in this object before
 
     def over(self, text: str) -> Iterator[None]:
-        """Stops at each token before it is entered."""
+        """Stops at each token, in order, up to where the syntax makes no sense."""
         for match in _TOKEN.finditer(text):
-            self.start, self.token = match.start(), match.group()
-            yield
-            if not self._enter(text):
+            self.start, self.word = match.start(), match.group()
+            if self.path and self.path[-1] is None and self.word.startswith('"'):
+                read = self._read_key()
+                yield
+            else:
+                yield
+                read = self._enter()
+            if not read:
                 return
 
-    def _enter(self, text: str) -> bool:
-        """Whether the walk can go on."""
-        match self.token:
-            case "[":
-                self.path.append(0)
-                self.names.append(None)
-                self.key = False
-            case "{":
-                self.path.append("")
+    def problem(self, message: str) -> InvalidJson:
+        known = (part for part in self.path if part is not None)
+        return InvalidJson(message, pointer=short_pointer(known), offset=self.start)
+
+    def _read_key(self) -> bool:
+        try:
+            name = json.loads(self.word)
+        except json.JSONDecodeError:
+            return False
+        self.repeated = name in self.names[-1]
+        self.names[-1].add(name)
+        self.path[-1] = name
+        return True
+
+    def _enter(self) -> bool:
+        match self.word:
+            case "[" | "{":
+                self.path.append(0 if self.word == "[" else None)
                 self.names.append(set())
-                self.key = True
+            case "]" | "}" if not self.path:
+                return False
             case "]" | "}":
-                if not self.path:
-                    return False
                 self.path.pop()
                 self.names.pop()
-                self.key = False
-            case ",":
-                self._next()
-            case _ if self.key and self.token.startswith('"'):
-                return self._name(text)
+            case "," if self.path:
+                at = self.path[-1]
+                self.path[-1] = at + 1 if isinstance(at, int) else None
+            case _:
+                pass
         return True
-
-    def _next(self) -> None:
-        at = self.path[-1] if self.path else None
-        if isinstance(at, int):
-            self.path[-1] = at + 1
-        self.key = isinstance(at, str)
-
-    def _name(self, text: str) -> bool:
-        try:
-            name, _ = scanstring(text, self.start + 1)
-        except JSONDecodeError:
-            return False
-        self.path[-1] = name
-        self.key = False
-        return True
-
-    def problem(self, message: str) -> InvalidJson:
-        return InvalidJson(message, pointer=short_pointer(self.path), offset=self.start)
 
 
 def syntax_error(text: str, message: str, offset: int) -> InvalidJson:
@@ -90,37 +85,42 @@ def syntax_error(text: str, message: str, offset: int) -> InvalidJson:
     for _ in walk.over(text):
         if walk.start >= offset:
             break
-    return InvalidJson(message, pointer=short_pointer(walk.path), offset=offset)
+    found = walk.problem(message)
+    found.offset = offset
+    return found
 
 
 def too_deep(text: str, depth_max: int) -> InvalidJson:
     """The first bracket that opens more levels than are allowed."""
     walk = _Walk()
-    message = f"nested deeper than {depth_max} levels"
     for _ in walk.over(text):
-        if walk.token in ("[", "{") and len(walk.path) >= depth_max:
-            return walk.problem(message)
-    return InvalidJson(message)
+        if walk.word in ("[", "{") and len(walk.path) >= depth_max:
+            break
+    return walk.problem(f"nested deeper than {depth_max} levels")
 
 
-def broken_rule(text: str, known: InvalidJson) -> InvalidJson:
-    """The first key that stands twice, or number that is refused; ``known`` where there is none."""
+def broken_rule(text: str) -> InvalidJson:
+    """The first key that stands twice or number that is refused, where the decoder found one."""
     walk = _Walk()
+    message = "not acceptable"
     for _ in walk.over(text):
-        if walk.token[0] not in '"[]{},:':
-            try:
-                _read(walk.token)
-            except InvalidJson as refusal:
-                return walk.problem(refusal.message)
-        elif walk.key and walk.token[0] == '"':
-            ...
-    return known
+        told = _complaint(walk)
+        if told is not None:
+            message = told
+            break
+    return walk.problem(message)
 
 
-def _read(word: str) -> None:
-    if word in _CONSTANTS:
-        refuse_constant(word)
-    if word.lstrip("-").isdecimal():
-        read_integer(word)
-    elif word not in _WORDS:
-        read_decimal(word)
+def _complaint(walk: _Walk) -> str | None:
+    word = walk.word
+    if walk.repeated:
+        return f"the key {short_key(str(walk.path[-1]))} stands twice in one object"
+    if word[0] in '"[]{},:' or word in _WORDS:
+        return None
+    try:
+        if word in _CONSTANTS:
+            refuse_constant(word)
+        read_integer(word) if word.lstrip("-").isdecimal() else read_decimal(word)
+    except InvalidJson as refusal:
+        return refusal.message
+    return None

@@ -1,4 +1,8 @@
-"""Every bound of the system, the unit last. Schemas, columns, messages and docs use these numbers."""
+"""Every bound of the system, the unit last: schemas, columns, messages and docs use these numbers.
+
+Characters are Unicode code points. Bytes of a payload are those of its canonical text, which is
+what is stored: a character beyond ASCII takes six there, one beyond the basic plane twelve.
+"""
 
 REASON_CHARS_MAX = 1024
 EVIDENCE_REF_CHARS_MAX = 512
@@ -14,8 +18,18 @@ WORKER_CHARS_MAX = 200
 
 PAYLOAD_BYTES_MAX = 1024 * 1024
 BODY_BYTES_MAX = 4 * 1024 * 1024
-JSON_DEPTH_MAX = 64  # every path, console and search included, recurses safely at this depth
-INTEGER_DIGITS_MAX = 1000
+STORED_BYTES_MAX = 64 * 1024 * 1024  # a guard only: no text that was stored may fail to be read
+
+# A payload may nest 64 levels: far more than people write, and every reader of it recurses safely,
+# contracts, expressions and the console included. The body around it and what the system itself
+# builds of accepted payloads have room for more, so that a payload at the bound never gets stuck on
+# its way.
+JSON_DEPTH_MAX = 64
+BODY_DEPTH_MAX = JSON_DEPTH_MAX + 8
+STORED_DEPTH_MAX = 256
+
+# No setting of the interpreter makes conversions fail below this (sys.set_int_max_str_digits).
+INTEGER_DIGITS_MAX = 640
 
 UNSETTLED_TASKS_PER_INSTANCE_MAX = 1000  # PUL-16: a gate flip is bounded
 MAP_CONCURRENCY_DEFAULT = 100
@@ -23,7 +37,7 @@ STEPS_PER_DEFINITION_MAX = 1000
 DEFINITION_DEPTH_MAX = 16
 ATTEMPTS_MAX = 100
 PRIORITY_MAX = 100
-DURATION_MS_MAX = 100 * 366 * 24 * 3600 * 1000
+DURATION_MS_MAX = 36_525 * 24 * 3600 * 1000  # 100 years
 
 UNSTARTED_LEASE_MS = 10_000  # PUL-2: work handed to a caller that vanished comes back soon
 LEASE_DEFAULT_MS = 30_000

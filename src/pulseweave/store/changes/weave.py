@@ -9,12 +9,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from sqlalchemy import bindparam, delete
+
 from pulseweave.core.pulse.cancel import cancel
 from pulseweave.core.pulse.change import TaskChange, TaskCreated
 from pulseweave.core.pulse.hold import set_gate
 from pulseweave.core.pulse.task import ResultEvent, Task
 from pulseweave.core.weave.inbox import StreamEvent
 from pulseweave.core.weave.plan import InboxRecord, InstancePlan
+from pulseweave.core.weave.states import InboxState
 from pulseweave.kernel.check import invariant
 from pulseweave.store import locks
 from pulseweave.store import schema as t
@@ -277,3 +280,14 @@ def advance_cursor(tx: Tx, partition_id: int, consumer: str, *, before: int, aft
         "seq": after,
     }
     tx.update_many(_CURSOR, [row])
+
+
+_REMOVE = delete(t.inbox).where(
+    t.inbox.c.instance_id == bindparam("of_instance"),
+    t.inbox.c.state.in_([InboxState.PENDING.value, InboxState.QUARANTINED.value]),
+)
+
+
+def remove_waiting(tx: Tx, instance_id: str, events: Sequence[StreamEvent]) -> None:
+    """Make room for the records of events that are taken again; the caller holds the instance (REC-16)."""
+    tx.expect(_REMOVE, {"of_instance": instance_id}, rows=len(events), what="inbox")

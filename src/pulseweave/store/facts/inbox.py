@@ -1,0 +1,43 @@
+"""Records of one instance that wait: quarantined ones and those behind them, in stream order."""
+
+from sqlalchemy import bindparam, select
+
+from pulseweave.core.pulse.task import EventKind, Outcome
+from pulseweave.core.weave.inbox import StreamEvent
+from pulseweave.core.weave.states import InboxState
+from pulseweave.store import schema as t
+from pulseweave.store.tx import Tx
+
+_x, _e = t.inbox.c, t.result_events.c
+_WAITING = (
+    select(t.result_events, t.late_reports.c.outcome.label("late_outcome"))
+    .select_from(
+        t.inbox.join(
+            t.result_events, (_e.partition_id == _x.partition_id) & (_e.seq == _x.seq)
+        ).outerjoin(t.late_reports, t.late_reports.c.id == _e.late_report_id)
+    )
+    .where(
+        _x.instance_id == bindparam("instance_id"),
+        _x.state.in_([InboxState.PENDING.value, InboxState.QUARANTINED.value]),
+    )
+    .order_by(_e.seq)
+)
+
+
+def waiting_events(tx: Tx, instance_id: str) -> list[StreamEvent]:
+    """The events behind the waiting records, as the stream has them."""
+    return [
+        StreamEvent(
+            partition_id=row.partition_id,
+            seq=row.seq,
+            namespace=row.namespace,
+            task_id=row.task_id,
+            task_revision=row.task_revision,
+            instance_id=row.instance_id,
+            activation_id=row.activation_id or "",
+            kind=EventKind(row.kind),
+            code=row.code,
+            late_outcome=Outcome(row.late_outcome) if row.late_outcome is not None else None,
+        )
+        for row in tx.rows(_WAITING, {"instance_id": instance_id})
+    ]

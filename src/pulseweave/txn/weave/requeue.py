@@ -1,0 +1,86 @@
+"""Inbox requeue: quarantined records are verified and applied anew after their cause was mended (REC-16).
+
+Nothing is ever skipped: what still can't be judged is set aside again, and the records behind it go on
+waiting in their order.
+"""
+
+from dataclasses import dataclass, replace
+
+from pulseweave.core.identity import Principal
+from pulseweave.core.weave.draft import Draft
+from pulseweave.core.weave.inbox import Delivery, consume_all
+from pulseweave.core.weave.states import InboxState
+from pulseweave.kernel.errors import reject
+from pulseweave.kernel.ids import IdSource
+from pulseweave.store import locks
+from pulseweave.store.changes.audit import insert_audits
+from pulseweave.store.changes.weave import remove_waiting
+from pulseweave.store.engine import Database
+from pulseweave.store.facts import instances as facts
+from pulseweave.store.facts.inbox import waiting_events
+from pulseweave.store.facts.stream import task_facts
+from pulseweave.store.rows_weave import instance_from_row
+from pulseweave.store.tx import Tx
+from pulseweave.txn.admin.audit import admin_audit
+from pulseweave.txn.unit import run
+from pulseweave.txn.weave.pump import lock_works
+from pulseweave.txn.weave.settle import Decided, Make, Work, settle
+
+
+@dataclass(frozen=True, slots=True)
+class Requeued:
+    """How many records were taken again, and how many of them were processed this time."""
+
+    taken: int
+    processed: int
+
+
+def execute(
+    database: Database, *, principal: Principal, instance_id: str, ids: IdSource
+) -> Requeued:
+    return run(database, lambda tx: _requeue(tx, principal, instance_id, ids))
+
+
+def _requeue(tx: Tx, principal: Principal, instance_id: str, ids: IdSource) -> Requeued:
+    identities = facts.identities(tx, [instance_id])
+    identity = identities.get(instance_id)
+    if identity is None or identity.namespace != principal.namespace:
+        raise reject("INSTANCE_NOT_FOUND", f"there is no instance {instance_id}")
+    quotas = lock_works(tx, identities)
+    instance = instance_from_row(locks.lock_instances(tx, [instance_id])[0])
+    events = waiting_events(tx, instance_id)
+    if not events:
+        return Requeued(0, 0)
+    named = facts.activations_by_id(tx, (event.activation_id for event in events))
+    delivery = Delivery(
+        events=tuple(events),
+        tasks=task_facts(tx, events),
+        historical={leaf_id: leaf for leaf_id, leaf in named.items() if not leaf.current},
+    )
+
+    def decide(make: Make) -> Decided:
+        def fresh() -> Draft:
+            draft = make()
+            draft.instance = replace(draft.instance, quarantined=False)
+            return draft
+
+        draft, records = consume_all(fresh, delivery)
+        return Decided(draft, list(zip(delivery.events, records, strict=False)))
+
+    work = Work(
+        instance_id=instance_id, decide=decide, actor=principal.actor, cause="INBOX_REQUEUE"
+    )
+    remove_waiting(tx, instance_id, events)
+    audit = admin_audit(
+        tx, principal.namespace, "INBOX_REQUEUE", {"instance_id": instance_id}, principal.actor, ids
+    )
+    settled = settle(
+        tx,
+        [work],
+        {instance_id: instance},
+        quotas=quotas,
+        new_id=ids.next,
+        before_events=lambda _: insert_audits(tx, execution=None, workflow=audit),
+    )
+    done = sum(record.state is InboxState.PROCESSED for _, record in settled.records)
+    return Requeued(len(events), done)
