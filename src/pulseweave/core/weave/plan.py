@@ -42,7 +42,10 @@ class Conclusion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InboxRecord:
-    """The record of one result event. ``state`` PENDING waits behind a quarantined one (WEA-5)."""
+    """The record of one result event. ``state`` PENDING waits behind a quarantined one (WEA-5).
+
+    ``again``: the record is there already and waits; it is closed now, or goes on waiting (REC-16).
+    """
 
     partition_id: int
     seq: int
@@ -50,6 +53,7 @@ class InboxRecord:
     disposition: Disposition | None
     cause: QuarantineCause | None = None
     cause_detail: str | None = None
+    again: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

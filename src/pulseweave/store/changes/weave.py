@@ -9,15 +9,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from sqlalchemy import bindparam, delete
-
 from pulseweave.core.pulse.cancel import cancel
 from pulseweave.core.pulse.change import TaskChange, TaskCreated
 from pulseweave.core.pulse.hold import set_gate
 from pulseweave.core.pulse.task import ResultEvent, Task
 from pulseweave.core.weave.inbox import StreamEvent
 from pulseweave.core.weave.plan import InboxRecord, InstancePlan
-from pulseweave.core.weave.states import InboxState
 from pulseweave.kernel.check import invariant
 from pulseweave.store import locks
 from pulseweave.store import schema as t
@@ -88,6 +85,20 @@ _INSTANCE = SetUpdate(
 )
 _LEAF = SetUpdate(t.activations, keys=("id",), expect=("revision", "state"), set=LEAF_MOVING)
 _GATE = SetUpdate(t.gates, keys=("instance_id",), expect=("open",), set=("open", "revision"))
+
+
+_INBOX_MOVING = (
+    "state",
+    "disposition",
+    "cause",
+    "cause_detail",
+    "processed_at",
+    "instance_revision",
+)
+_TAKEN_AGAIN = SetUpdate(
+    t.inbox, keys=("partition_id", "seq"), expect=("processed_at",), set=_INBOX_MOVING
+)
+_TAKEN_AGAIN_FIELDS = ("partition_id", "seq", *_INBOX_MOVING)
 
 
 def _write_instances(tx: Tx, plans: Sequence[InstancePlan]) -> None:
@@ -191,7 +202,16 @@ def _write_inbox(
         }
         for event, record in records
     ]
-    tx.insert_many(t.inbox, rows)
+    again = {(record.partition_id, record.seq) for _, record in records if record.again}
+    tx.insert_many(t.inbox, [row for row in rows if (row["partition_id"], row["seq"]) not in again])
+    tx.update_many(
+        _TAKEN_AGAIN,
+        [
+            {"expect_processed_at": None, **{name: row[name] for name in _TAKEN_AGAIN_FIELDS}}
+            for row in rows
+            if (row["partition_id"], row["seq"]) in again
+        ],
+    )
 
 
 def _write_gates(tx: Tx, plans: Sequence[InstancePlan]) -> None:
@@ -281,13 +301,3 @@ def advance_cursor(tx: Tx, partition_id: int, consumer: str, *, before: int, aft
     }
     tx.update_many(_CURSOR, [row])
 
-
-_REMOVE = delete(t.inbox).where(
-    t.inbox.c.instance_id == bindparam("of_instance"),
-    t.inbox.c.state.in_([InboxState.PENDING.value, InboxState.QUARANTINED.value]),
-)
-
-
-def remove_waiting(tx: Tx, instance_id: str, events: Sequence[StreamEvent]) -> None:
-    """Make room for the records of events that are taken again; the caller holds the instance (REC-16)."""
-    tx.expect(_REMOVE, {"of_instance": instance_id}, rows=len(events), what="inbox")

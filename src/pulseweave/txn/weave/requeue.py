@@ -14,7 +14,6 @@ from pulseweave.kernel.errors import reject
 from pulseweave.kernel.ids import IdSource
 from pulseweave.store import locks
 from pulseweave.store.changes.audit import insert_audits
-from pulseweave.store.changes.weave import remove_waiting
 from pulseweave.store.engine import Database
 from pulseweave.store.facts import instances as facts
 from pulseweave.store.facts.inbox import waiting_events
@@ -65,12 +64,12 @@ def _requeue(tx: Tx, principal: Principal, instance_id: str, ids: IdSource) -> R
             return draft
 
         draft, records = consume_all(fresh, delivery)
-        return Decided(draft, list(zip(delivery.events, records, strict=False)))
+        taken = (replace(record, again=True) for record in records)
+        return Decided(draft, list(zip(delivery.events, taken, strict=False)))
 
     work = Work(
         instance_id=instance_id, decide=decide, actor=principal.actor, cause="INBOX_REQUEUE"
     )
-    remove_waiting(tx, instance_id, events)
     audit = admin_audit(
         tx, principal.namespace, "INBOX_REQUEUE", {"instance_id": instance_id}, principal.actor, ids
     )

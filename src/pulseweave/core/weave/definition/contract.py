@@ -94,11 +94,9 @@ def _validator(schema: object, mask: str | None = None) -> jsonschema_rs.Draft20
 
 def _complaints(schema: object, place: Place) -> Iterator[tuple[Place, str]]:
     for error in _META.iter_errors(schema):
-        path = tuple(error.instance_path)
-        if path[-1:] == ("type",):
-            yield path, f"a type is one of {_TYPES}, or a list of them"
-        else:
-            yield path, error.message
+        wrong_type = error.schema_path[-3:] == ["properties", "type", "anyOf"]
+        message = f"a type is one of {_TYPES}, or a list of them" if wrong_type else error.message
+        yield tuple(error.instance_path), message
     yield from _foreign(schema, place)
 
 
