@@ -34,6 +34,7 @@ class SourceCode(StrEnum):
     """Why a text is refused before anybody asks what it means. Stable."""
 
     BAD_SYNTAX = "BAD_SYNTAX"
+    BAD_JSON = "BAD_JSON"
     TOO_LARGE = "TOO_LARGE"
     TOO_DEEP = "TOO_DEEP"
     DUPLICATE_KEY = "DUPLICATE_KEY"
@@ -147,27 +148,16 @@ _JSON_WORD = re.compile(r'[ \t\n\r]*("(?:[^"\\]|\\.)*"|[\[\]{},:]|[^\s\[\]{},:"]
 def _parse_json(text: str) -> Source:
     lines = _Lines(text)
     try:
-        value = canonical.parse(text)
+        value = canonical.parse(text, depth_max=limits.JSON_DEPTH_MAX)
     except canonical.InvalidJson as invalid:
-        if invalid.pointer is not None:
-            spot = dict(_json_places(text, lines))[invalid.pointer]
-        else:
-            spot = lines.spot(invalid.offset or 0)
-        problem = SourceProblem(spot, _json_code(invalid.message), invalid.message)
+        spot = lines.spot(invalid.offset or 0)
+        problem = SourceProblem(spot, SourceCode.BAD_JSON, invalid.message)
         raise SourceInvalid([problem]) from None
     return Source(value, MappingProxyType(dict(_json_places(text, lines))))
 
 
-def _json_code(message: str) -> SourceCode:
-    if message.startswith("duplicate key"):
-        return SourceCode.DUPLICATE_KEY
-    if message.startswith("nested deeper"):
-        return SourceCode.TOO_DEEP
-    return SourceCode.BAD_SYNTAX
-
-
 def _json_places(text: str, lines: _Lines) -> Iterator[tuple[str, Spot]]:
-    """Spots by pointer, of a text known to be JSON. Of a duplicate key the last one counts."""
+    """Spots by pointer, of a text that is known to be JSON."""
     words = _JSON_WORD.finditer(text)
     path: list[str | int] = []
     within: list[bool] = []  # for each bracket that is open: whether it is an object's

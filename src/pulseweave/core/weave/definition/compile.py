@@ -87,15 +87,14 @@ def compile_definition(document: object) -> Definition:
 def _canonical(document: object) -> tuple[str, object]:
     """The document's text, and its value as the engine will read it."""
     try:
-        text = canonical.encode(document)
-        value: object = canonical.parse(text, bytes_max=len(text))
+        text = canonical.encode(document, depth_max=limits.JSON_DEPTH_MAX)
     except canonical.InvalidJson as invalid:
         problem = Problem(invalid.pointer or "", ProblemCode.INVALID_JSON, invalid.message)
         raise DefinitionInvalid([problem]) from None
     if len(text) > limits.PAYLOAD_BYTES_MAX:
         message = f"a definition has at most {limits.PAYLOAD_BYTES_MAX} bytes, not {len(text)}"
         raise DefinitionInvalid([Problem("", ProblemCode.OUT_OF_BOUNDS, message)])
-    return text, value
+    return text, canonical.parse(text)
 
 
 def _version(fields: Fields) -> int:

@@ -137,9 +137,10 @@ def _portable(value: object) -> object:
         case str():
             return value.translate(_REPLACE) if has_surrogate(value) else value
         case list():
-            return [_portable(item) for item in value]
+            return list(map(_portable, value))
         case dict():
-            return {_portable(key): _portable(item) for key, item in value.items()}
+            keys, values = map(_portable, value), map(_portable, value.values())
+            return dict(zip(keys, values, strict=True))
         case _:
             return value
 

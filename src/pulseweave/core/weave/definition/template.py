@@ -29,6 +29,9 @@ from pulseweave.core.weave.definition.problems import Place, ProblemCode, Proble
 from pulseweave.kernel import canonical, limits
 from pulseweave.kernel.check import invariant
 
+#: How deep a value may nest: half of what can be stored, so that whatever wraps it has room.
+RESULT_DEPTH_MAX = limits.STORED_DEPTH_MAX // 2
+
 _OPENING, _ESCAPED = "${", "$${"
 
 
@@ -102,8 +105,8 @@ class _Evaluation:
             raise Failure(FailureCode.TOO_LARGE, message)
         match value:
             case dict() | list():
-                if depth >= limits.JSON_DEPTH_MAX:
-                    message = f"the value is nested deeper than {limits.JSON_DEPTH_MAX}"
+                if depth >= RESULT_DEPTH_MAX:
+                    message = f"the value is nested deeper than {RESULT_DEPTH_MAX}"
                     raise Failure(FailureCode.TOO_DEEP, message)
                 if isinstance(value, dict):
                     self._chars += sum(map(len, value))

@@ -12,6 +12,8 @@ from pulseweave.core.weave.definition.expressions.parser import Parser
 from pulseweave.core.weave.definition.expressions.tokens import BadExpression, tokens_of
 
 EXPRESSION_CHARS_MAX = 4096
+#: How many nodes may stand above one another; evaluation recurses along them.
+EXPRESSION_HEIGHT_MAX = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +50,22 @@ def expression_within(text: str, start: int) -> tuple[Expression, int]:
         message = f"an expression has at most {EXPRESSION_CHARS_MAX} characters, not {len(form)}"
         raise BadExpression(message)
     root = Parser(tokens).parse()
+    if _height(root) > EXPRESSION_HEIGHT_MAX:
+        message = f"more than {EXPRESSION_HEIGHT_MAX} operators or selections build on one another"
+        raise BadExpression(message)
     try:
         cel.compile(form)
     except ValueError as error:
         raise BadExpression(_complaint(error)) from None
     return Expression(form.strip(), steps_read(root), root), end
+
+
+def _height(root: Node) -> int:
+    """Counted level by level: the tree may be too high to recurse."""
+    height, level = 0, [root]
+    while level:
+        height, level = height + 1, [child for node in level for child in node.children()]
+    return height
 
 
 def _complaint(error: ValueError) -> str:
