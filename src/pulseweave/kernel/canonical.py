@@ -63,8 +63,8 @@ def parse(
     _check_depth(text, depth_max)
     try:
         value, end = _decoder.raw_decode(text, _skip_blank(text, 0))
-    except InvalidJson:
-        raise json_place.broken_rule(text) from None
+    except InvalidJson as error:
+        raise json_place.broken_rule(text, error) from None
     except json.JSONDecodeError as error:
         raise json_place.syntax_error(text, error.msg, error.pos) from None
     end = _skip_blank(text, end)
@@ -103,15 +103,24 @@ def _too_large(size: int, bytes_max: int) -> str:
     return f"the text has {size} bytes; at most {bytes_max} are allowed"
 
 
-_STEPS = {"[": 1, "{": 1, "]": -1, "}": -1}
+_STEPS = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
+_QUIET = bytes(code for code in range(256) if chr(code) not in '[]{}"')
 
 
 def _check_depth(text: str, depth_max: int) -> None:
     if text.count("[") + text.count("{") <= depth_max:
         return
-    brackets = json_place.FILLING.sub("", text)
-    if max(accumulate(map(_STEPS.__getitem__, brackets)), default=0) > depth_max:
+    if max(accumulate(map(_STEPS.__getitem__, _brackets(text))), default=0) > depth_max:
         raise json_place.too_deep(text, depth_max)
+
+
+def _brackets(text: str) -> bytes:
+    """The brackets that stand outside of strings."""
+    if "\\" not in text:
+        left = text.encode().translate(None, _QUIET).replace(b'""', b"")
+        if b'"' not in left:
+            return left
+    return json_place.FILLING.sub("", text).encode()
 
 
 _BLANK = re.compile(r"[ \t\n\r]*+")
@@ -125,7 +134,11 @@ def _skip_blank(text: str, start: int) -> int:
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
-        raise InvalidJson("a key stands twice in one object")
+        seen: set[str] = set()
+        for key, _ in pairs:
+            if key in seen:
+                raise InvalidJson(json_place.repeated_key(key))
+            seen.add(key)
     return found
 
 

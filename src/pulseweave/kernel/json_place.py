@@ -1,126 +1,122 @@
 """Finds the place of what is wrong in a JSON text. Runs only after something was found to be wrong.
 
-Walks the tokens in one flat loop, without recursion and in linear time, whatever the text is.
+Looks at strings, brackets, commas and doubtful numbers in one flat loop: no recursion, linear time,
+and a bound on how far it looks, because an error must never cost much more than the text it is about.
+Beyond that bound the place is not told.
 """
 
 import json
 import re
-from collections.abc import Iterator
+from sys import maxsize
 
 from pulseweave.kernel.json_errors import InvalidJson, short_key, short_pointer
 from pulseweave.kernel.json_numbers import read_decimal, read_integer, refuse_constant
 
+TOKENS_MAX = 250_000  # a tenth of a second; a payload of ordinary shape has fewer
+
 _STRING = r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?+'  # one that never ends goes up to the end
-_TOKEN = re.compile(rf"{_STRING}|[\[\]{{}},:]|[^\s\"\[\]{{}},:]++", re.DOTALL)
-#: Everything but brackets: taken away, what is left tells the depth.
+_CONSTANT = r"-?(?:NaN|Infinity)"
+_DOUBTFUL = r"-?[0-9][0-9.]*+[eE][-+0-9]*+|-?[0-9][0-9.]{250,}+"  # may be refused; few are
+_TOKEN = re.compile(rf"{_STRING}|[\[\]{{}},]|{_CONSTANT}|{_DOUBTFUL}", re.DOTALL)
+
+#: Everything but brackets: when it is taken away, what is left tells the depth.
 FILLING = re.compile(rf'{_STRING}|[^\[\]{{}}"]++', re.DOTALL)
-
-_CONSTANTS = frozenset({"NaN", "Infinity", "-Infinity"})
-_WORDS = frozenset({"true", "false", "null"})
-
-
-class _Walk:
-    """Where the walk stands: the key or index in each open container, outermost first.
-
-    None stands for a key that has not come yet. ``names`` has the keys seen in each open object.
-    ``word`` is a token that begins at ``start``; a key is entered before the walk stops at it, all
-    else after.
-    """
-
-    def __init__(self) -> None:
-        self.path: list[str | int | None] = []
-        self.names: list[set[str]] = []
-        self.start = 0
-        self.word = ""
-        self.repeated = False  # the token is a key that stood in this object before
-
-    def over(self, text: str) -> Iterator[None]:
-        """Stops at each token, in order, up to where the syntax makes no sense."""
-        for match in _TOKEN.finditer(text):
-            self.start, self.word = match.start(), match.group()
-            if self.path and self.path[-1] is None and self.word.startswith('"'):
-                read = self._read_key()
-                yield
-            else:
-                yield
-                read = self._enter()
-            if not read:
-                return
-
-    def problem(self, message: str) -> InvalidJson:
-        known = (part for part in self.path if part is not None)
-        return InvalidJson(message, pointer=short_pointer(known), offset=self.start)
-
-    def _read_key(self) -> bool:
-        try:
-            name = json.loads(self.word)
-        except json.JSONDecodeError:
-            return False
-        self.repeated = name in self.names[-1]
-        self.names[-1].add(name)
-        self.path[-1] = name
-        return True
-
-    def _enter(self) -> bool:
-        match self.word:
-            case "[" | "{":
-                self.path.append(0 if self.word == "[" else None)
-                self.names.append(set())
-            case "]" | "}" if not self.path:
-                return False
-            case "]" | "}":
-                self.path.pop()
-                self.names.pop()
-            case "," if self.path:
-                at = self.path[-1]
-                self.path[-1] = at + 1 if isinstance(at, int) else None
-            case _:
-                pass
-        return True
 
 
 def syntax_error(text: str, message: str, offset: int) -> InvalidJson:
     """The place of an offset at which a decoder stopped."""
-    walk = _Walk()
-    for _ in walk.over(text):
-        if walk.start >= offset:
-            break
-    found = walk.problem(message)
-    found.offset = offset
-    return found
+    found = _search(text, message, offset=offset)
+    return InvalidJson(message, pointer=found.pointer, offset=offset)
 
 
 def too_deep(text: str, depth_max: int) -> InvalidJson:
     """The first bracket that opens more levels than are allowed."""
-    walk = _Walk()
-    for _ in walk.over(text):
-        if walk.word in ("[", "{") and len(walk.path) >= depth_max:
+    return _search(text, f"nested deeper than {depth_max} levels", depth_max=depth_max)
+
+
+def broken_rule(text: str, known: InvalidJson) -> InvalidJson:
+    """The first key that stands twice or number that is refused; ``known`` is one of them."""
+    return _search(text, known.message, judging=True)
+
+
+def _search(
+    text: str,
+    message: str,
+    *,
+    offset: int = maxsize,
+    depth_max: int = maxsize,
+    judging: bool = False,
+) -> InvalidJson:
+    """Goes to ``offset``, one level beyond ``depth_max``, or to what breaks a rule."""
+    path: list[str | int | None] = []  # None: a key that has not come yet
+    names: list[set[str]] = []  # the keys seen, for each open object
+    start = 0
+    for count, match in enumerate(_TOKEN.finditer(text)):
+        if count == TOKENS_MAX:
+            return InvalidJson(message)
+        start = match.start()
+        if start >= offset:
             break
-    return walk.problem(f"nested deeper than {depth_max} levels")
+        word = match.group()
+        first = word[0]
+        if first == ",":
+            _pass_comma(path)
+        elif first == '"':
+            if path and path[-1] is None:
+                name = _name(word)
+                path[-1] = name
+                if name is None:
+                    break
+                if judging and name in names[-1]:
+                    message = repeated_key(name)
+                    break
+                names[-1].add(name)
+        elif first in "[{":
+            if len(path) == depth_max:
+                break
+            path.append(0 if first == "[" else None)
+            names.append(set())
+        elif first in "]}":
+            if not path:
+                break
+            path.pop()
+            names.pop()
+        elif judging:
+            refusal = _refusal(word)
+            if refusal is not None:
+                message = refusal.message
+                break
+    known = [part for part in path if part is not None]
+    return InvalidJson(message, pointer=short_pointer(known), offset=start)
 
 
-def broken_rule(text: str) -> InvalidJson:
-    """The first key that stands twice or number that is refused, where the decoder found one."""
-    walk = _Walk()
-    message = "not acceptable"
-    for _ in walk.over(text):
-        told = _complaint(walk)
-        if told is not None:
-            message = told
-            break
-    return walk.problem(message)
+def _pass_comma(path: list[str | int | None]) -> None:
+    if path:
+        at = path[-1]
+        path[-1] = at + 1 if isinstance(at, int) else None
 
 
-def _complaint(walk: _Walk) -> str | None:
-    word = walk.word
-    if walk.repeated:
-        return f"the key {short_key(str(walk.path[-1]))} stands twice in one object"
-    if word[0] in '"[]{},:' or word in _WORDS:
-        return None
+def _name(word: str) -> str | None:
+    """The key that a string stands for; None when it is malformed."""
     try:
-        if word in _CONSTANTS:
+        name: str = json.loads(word)
+    except json.JSONDecodeError:
+        return None
+    return name
+
+
+def repeated_key(name: str) -> str:
+    return f"the key {short_key(name)} stands twice in one object"
+
+
+def _refusal(word: str) -> InvalidJson | None:
+    try:
+        if word.endswith(("N", "y")):  # NaN, Infinity
             refuse_constant(word)
-        read_integer(word) if word.lstrip("-").isdecimal() else read_decimal(word)
+        elif word.lstrip("-").isdecimal():
+            read_integer(word)
+        else:
+            read_decimal(word)
     except InvalidJson as refusal:
-        return refusal.message
+        return refusal
     return None

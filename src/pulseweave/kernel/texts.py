@@ -44,3 +44,12 @@ def complain_of_revision(text: str) -> str | None:
     if _REVISION.fullmatch(text) is None:
         return "a revision is a decimal string like \"17\", without leading zeros"
     return None
+
+
+def complain_of_name(text: str) -> str | None:
+    """A key or name that becomes part of an index: no control characters, no lone surrogates."""
+    if not 1 <= len(text) <= limits.INSTANCE_KEY_CHARS_MAX:
+        return f"1 to {limits.INSTANCE_KEY_CHARS_MAX} characters, not {len(text)}"
+    if _surrogate(text) or any(unicodedata.category(char) == "Cc" for char in text):
+        return "neither control characters nor lone surrogates"
+    return None

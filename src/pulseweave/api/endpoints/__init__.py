@@ -1,0 +1,1 @@
+"""Endpoints by subject; each module gives its rows of the table."""
