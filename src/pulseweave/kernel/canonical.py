@@ -53,7 +53,7 @@ def parse(
     bytes_max: int = limits.STORED_BYTES_MAX,
     depth_max: int = limits.STORED_DEPTH_MAX,
 ) -> Any:
-    """The value of a JSON text: None, bool, int, float (a Literal where need be), str, list or dict.
+    """The value of a JSON text: None, bool, int, float (or Literal), str, list or dict.
 
     Raises InvalidJson with the place, TooLarge when the text has more than ``bytes_max`` bytes of
     UTF-8. The bounds are those of stored texts; what comes from outside goes through
@@ -115,12 +115,10 @@ def _check_depth(text: str, depth_max: int) -> None:
 
 
 def _brackets(text: str) -> bytes:
-    """The brackets that stand outside of strings."""
-    if "\\" not in text:
-        left = text.encode().translate(None, _QUIET).replace(b'""', b"")
-        if b'"' not in left:
-            return left
-    return json_place.FILLING.sub("", text).encode()
+    """The brackets outside of strings. Where strings have some too, only the regex can tell."""
+    bare = text.replace("\\\\", "").replace('\\"', "") if "\\" in text else text
+    left = bare.encode().translate(None, _QUIET).replace(b'""', b"")
+    return json_place.FILLING.sub("", text).encode() if b'"' in left else left
 
 
 _BLANK = re.compile(r"[ \t\n\r]*+")
@@ -157,7 +155,7 @@ _encoder = json.JSONEncoder(
 
 
 def encode(value: object, *, depth_max: int = limits.STORED_DEPTH_MAX) -> str:
-    """The canonical text of a value; tuples count as arrays, enums as the text or int that they are.
+    """The canonical text of a value; tuples count as arrays, enums as the text or int they are.
 
     Raises InvalidJson with the pointer of what is not JSON: NaN, a set, bytes, a key that is no
     text, a value that contains itself, too deep, an integer too long to be read again.

@@ -21,6 +21,7 @@ INTEGER_BOUND: int = 10**limits.INTEGER_DIGITS_MAX
 _INFINITY = float("inf")
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 _SHOWN_CHARS = 40
+_SHORT_CHARS = 18
 
 
 class Literal(float):
@@ -55,6 +56,8 @@ class Literal(float):
 
 def read_integer(text: str) -> int | Literal:
     """The value of a JSON number without fraction and exponent."""
+    if len(text) <= _SHORT_CHARS and text != "-0":
+        return int(text)
     digits = len(text) - text.startswith("-")
     if digits > limits.INTEGER_DIGITS_MAX:
         raise InvalidJson(

@@ -1,8 +1,8 @@
 """Finds the place of what is wrong in a JSON text. Runs only after something was found to be wrong.
 
 Looks at strings, brackets, commas and doubtful numbers in one flat loop: no recursion, linear time,
-and a bound on how far it looks, because an error must never cost much more than the text it is about.
-Beyond that bound the place is not told.
+and a bound on how far it looks, because an error must never cost much more than the text it is
+about. Beyond that bound the place is not told.
 """
 
 import json
