@@ -14,6 +14,11 @@ def is_id(text: str) -> bool:
     return _PATTERN.fullmatch(text) is not None
 
 
+def instant_of(text: str) -> int:
+    """When an id was made: microseconds UTC, to the millisecond."""
+    return int(text[:8] + text[9:13], 16) * 1000
+
+
 def format_id(ticks: int, rand: int) -> str:
     """``ticks``: 4096ths of a millisecond since 1970; ``rand``: 62 bits."""
     value = (ticks // _SUB_MS) << 80 | 7 << 76 | (ticks % _SUB_MS) << 64 | 2 << 62 | rand

@@ -9,7 +9,7 @@ from pulseweave.wire.base import Id, Instant, Json, Wire
 Limit = Annotated[int, msgspec.Meta(ge=1, le=1_000_000_000)]
 
 
-class Me(Wire):
+class Me(Wire, kw_only=True):
     namespace: str
     application: str
     actor: str
@@ -20,7 +20,7 @@ class Me(Wire):
     expires_at: Instant | None
 
 
-class QueueSettings(Wire):
+class QueueSettings(Wire, kw_only=True):
     """Null limits: unlimited. ``reviews_hold_slots``: reviews count towards ``max_running`` (PUL-9)."""
 
     paused: bool = False
@@ -29,7 +29,7 @@ class QueueSettings(Wire):
     reviews_hold_slots: bool = False
 
 
-class QueueView(QueueSettings):
+class QueueView(QueueSettings, kw_only=True):
     name: str
     queued: int
     held: int
@@ -39,33 +39,33 @@ class QueueView(QueueSettings):
     oldest_queued_at: Instant | None = None
 
 
-class QueueList(Wire):
+class QueueList(Wire, kw_only=True):
     items: list[QueueView]
 
 
-class ApplicationSettings(Wire):
+class ApplicationSettings(Wire, kw_only=True):
     max_open_tasks: Limit | None = None
     max_open_instances: Limit | None = None
 
 
-class ApplicationView(ApplicationSettings):
+class ApplicationView(ApplicationSettings, kw_only=True):
     name: str
 
 
-class ApplicationList(Wire):
+class ApplicationList(Wire, kw_only=True):
     items: list[ApplicationView]
 
 
-class NamespaceView(Wire):
+class NamespaceView(Wire, kw_only=True):
     name: str
     created_at: Instant
 
 
-class NamespaceList(Wire):
+class NamespaceList(Wire, kw_only=True):
     items: list[NamespaceView]
 
 
-class CreateToken(Wire):
+class CreateToken(Wire, kw_only=True):
     """``queues`` null with ``all_queues`` false: no queue at all. Deny by default."""
 
     name: str
@@ -76,7 +76,7 @@ class CreateToken(Wire):
     expires_in: str | None = None
 
 
-class TokenView(Wire):
+class TokenView(Wire, kw_only=True):
     id: Id
     name: str
     application: str
@@ -89,11 +89,11 @@ class TokenView(Wire):
     token: str | None = None  # shown once, in the answer to its creation
 
 
-class TokenList(Wire):
+class TokenList(Wire, kw_only=True):
     items: list[TokenView]
 
 
-class InboxRecord(Wire):
+class InboxRecord(Wire, kw_only=True):
     partition: int
     seq: str
     instance_id: Id
@@ -108,12 +108,12 @@ class InboxRecord(Wire):
     processed_at: Instant | None
 
 
-class InboxPage(Wire):
+class InboxPage(Wire, kw_only=True):
     items: list[InboxRecord]
     cursor: str | None = None
 
 
-class Problem(Wire):
+class Problem(Wire, kw_only=True):
     """RFC 9457 ``application/problem+json``."""
 
     type: str

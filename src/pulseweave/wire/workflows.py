@@ -10,7 +10,7 @@ from pulseweave.wire.recovery import Blocking, ReviewItem
 InstanceKey = Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
 
 
-class DefinitionSummary(Wire):
+class DefinitionSummary(Wire, kw_only=True):
     id: Id
     name: str
     version: int
@@ -20,16 +20,16 @@ class DefinitionSummary(Wire):
     created: bool | None = None  # on PUT: false when the same content was already there
 
 
-class DefinitionDetail(DefinitionSummary):
+class DefinitionDetail(DefinitionSummary, kw_only=True):
     document: Json
 
 
-class DefinitionPage(Wire):
+class DefinitionPage(Wire, kw_only=True):
     items: list[DefinitionSummary]
     cursor: str | None = None
 
 
-class StartInstance(Wire):
+class StartInstance(Wire, kw_only=True):
     """``version`` null: the newest registered one. Idempotent by (definition, instance_key) (WEA-3)."""
 
     definition: str
@@ -38,11 +38,11 @@ class StartInstance(Wire):
     input: Json = msgspec.field(default_factory=dict)
 
 
-class StartBatch(Wire):
+class StartBatch(Wire, kw_only=True):
     instances: Annotated[list[StartInstance], msgspec.Meta(min_length=1, max_length=500)]
 
 
-class InstanceSummary(Wire):
+class InstanceSummary(Wire, kw_only=True):
     """One row of the list. ``error`` is the stop's or the failure's ``{code, message, step?}``."""
 
     id: Id
@@ -63,7 +63,7 @@ class InstanceSummary(Wire):
     created: bool | None = None  # on start: false when the instance was already there
 
 
-class StartOutcome(Wire):
+class StartOutcome(Wire, kw_only=True):
     """One entry of a batch start: the instance, or the refusal."""
 
     instance_key: str
@@ -72,16 +72,16 @@ class StartOutcome(Wire):
     message: str | None = None
 
 
-class StartBatchResult(Wire):
+class StartBatchResult(Wire, kw_only=True):
     items: list[StartOutcome]
 
 
-class InstancePage(Wire):
+class InstancePage(Wire, kw_only=True):
     items: list[InstanceSummary]
     cursor: str | None = None
 
 
-class AttemptView(Wire):
+class AttemptView(Wire, kw_only=True):
     number: int
     worker: Json
     started_at: Instant
@@ -94,7 +94,7 @@ class AttemptView(Wire):
     reviewed_by: str | None = None
 
 
-class LateReportView(Wire):
+class LateReportView(Wire, kw_only=True):
     id: Id
     attempt: int | None
     outcome: str
@@ -104,7 +104,7 @@ class LateReportView(Wire):
     received_at: Instant
 
 
-class TaskView(Wire):
+class TaskView(Wire, kw_only=True):
     """A task with its attempts. ``holds`` lists GATE, KEY, DELAY."""
 
     id: Id
@@ -139,7 +139,7 @@ class TaskView(Wire):
     late_reports: list[LateReportView] = []
 
 
-class ActivationView(Wire):
+class ActivationView(Wire, kw_only=True):
     id: Id
     step_key: str
     sequence: int
@@ -160,7 +160,7 @@ class ActivationView(Wire):
     conclusion_id: str | None = None
 
 
-class StepView(Wire):
+class StepView(Wire, kw_only=True):
     """A node of the definition with its state now: the tree that people look at.
 
     States of leaves are those of their latest activation; of the others WAITING, ACTIVE, NEEDS_REVIEW, SUCCEEDED,
@@ -176,7 +176,7 @@ class StepView(Wire):
     children: list["StepView"] = []
 
 
-class InstanceDetail(InstanceSummary):
+class InstanceDetail(InstanceSummary, kw_only=True):
     application: str
     definition_digest: str
     gate: str
@@ -191,7 +191,7 @@ class InstanceDetail(InstanceSummary):
     blocking: list[Blocking] = []
 
 
-class JournalEntry(Wire):
+class JournalEntry(Wire, kw_only=True):
     revision: Revision
     at: Instant
     actor: str
@@ -199,12 +199,12 @@ class JournalEntry(Wire):
     changes: Json
 
 
-class HistoryPage(Wire):
+class HistoryPage(Wire, kw_only=True):
     items: list[JournalEntry]
     cursor: str | None = None
 
 
-class CreateTask(Wire):
+class CreateTask(Wire, kw_only=True):
     """A task that no workflow owns. ``task_key`` makes creation idempotent."""
 
     queue: str
@@ -223,7 +223,7 @@ class CreateTask(Wire):
     business_key: str | None = None
 
 
-class TaskEventView(Wire):
+class TaskEventView(Wire, kw_only=True):
     partition: int
     seq: Revision
     task_id: Id
@@ -236,6 +236,6 @@ class TaskEventView(Wire):
     at: Instant
 
 
-class TaskEventPage(Wire):
+class TaskEventPage(Wire, kw_only=True):
     items: list[TaskEventView]
     after: str
