@@ -1,1 +1,1 @@
-"""The kernel: what everything else stands on. Standard library only, no state but the crash points."""
+"""What everything else stands on. Standard library only; no state but the crash points."""

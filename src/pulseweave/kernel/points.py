@@ -1,24 +1,32 @@
-"""Named places at which a process may be made to die, or a simulator to step in. Closed list.
+"""Named places at which a process may be made to die, or a simulator may step in. A closed list.
 
-Does nothing in production: one comparison. ``WEAVE_DIE_AT=name:n`` is honoured only after a test launcher
-has called ``arm_from_environment``.
+In production ``reach`` looks the name up and does nothing. ``WEAVE_DIE_AT=name:n`` is honoured only
+after a test's launcher has called ``arm_from_environment``: no setting can make a real server die.
 """
 
 import os
+import re
 import signal
 from collections.abc import Callable
 
-from pulseweave.kernel.check import invariant
+from pulseweave.kernel.check import InvariantViolation, invariant
 
 POINTS = frozenset(
     {
         "unit.after_begin",
+        "unit.after_locks",
+        "unit.after_change",
         "unit.after_work",
         "unit.before_commit",
         "unit.after_commit",
+        "server.after_decode",
         "server.before_answer",
         "engine.before_pump",
+        "engine.after_batch",
         "engine.after_pump",
+        "engine.after_timers",
+        "engine.after_sweep",
+        "engine.after_promote",
         "worker.after_claim",
         "worker.after_start",
         "worker.after_effect",
@@ -27,36 +35,48 @@ POINTS = frozenset(
     }
 )
 
+DIE_AT = "WEAVE_DIE_AT"
+_WISH = re.compile(r"([a-z_.]+)(?::([1-9][0-9]{0,8}))?")
+
 _callback: Callable[[str], None] | None = None
 
 
 def reach(name: str) -> None:
     """Say that the process is at a named point."""
+    if name not in POINTS:
+        raise InvariantViolation("crash points are a closed list", {"point": name})
     if _callback is not None:
-        invariant(name in POINTS, "crash points are a closed list", point=name)
         _callback(name)
 
 
 def install(callback: Callable[[str], None] | None) -> None:
-    """Have every reached point told to ``callback``; None switches it off."""
-    global _callback  # noqa: PLW0603
+    """Tell ``callback`` of every reached point, in the thread that reaches it; None ends it."""
+    global _callback  # noqa: PLW0603  # one process, one set of points
     _callback = callback
 
 
 def arm_from_environment() -> None:
-    """Honour ``WEAVE_DIE_AT=name:n``: SIGKILL to this process when the point is reached for the n-th time."""
-    wish = os.environ.get("WEAVE_DIE_AT")
+    """Honour ``WEAVE_DIE_AT=name:n``: SIGKILL to this process when the point is reached for the
+    n-th time (the first, where no number is given). Raises InvariantViolation for another form.
+    """
+    wish = os.environ.get(DIE_AT)
     if not wish:
         return
-    name, _, count = wish.partition(":")
-    invariant(name in POINTS, "crash points are a closed list", point=name)
-    left = int(count or "1")
+    found = _WISH.fullmatch(wish)
+    invariant(found is not None and found[1] in POINTS, f"{DIE_AT} is point:number", wish=wish)
+    if found is not None:
+        install(_Death(found[1], int(found[2] or "1")))
 
-    def die(reached: str) -> None:
-        nonlocal left
-        if reached == name:
-            left -= 1
-            if left == 0:
+
+class _Death:
+    """Ends the process at the n-th reach of one point."""
+
+    def __init__(self, point: str, left: int) -> None:
+        self._point = point
+        self._left = left
+
+    def __call__(self, name: str) -> None:
+        if name == self._point:
+            self._left -= 1
+            if self._left == 0:
                 os.kill(os.getpid(), signal.SIGKILL)
-
-    install(die)
