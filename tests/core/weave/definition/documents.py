@@ -1,4 +1,4 @@
-"""Definitions for the tests: the smallest that is valid, a whole one, and short ways to change them."""
+"""Definitions for the tests: the smallest that is valid, a whole one, and ways to change them."""
 
 from pulseweave.core.weave.definition.compile import compile_definition
 from pulseweave.core.weave.definition.model import Definition

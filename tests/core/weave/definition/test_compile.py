@@ -1,4 +1,4 @@
-"""What a definition compiles to: every field and default, its digest, and that nobody can change it."""
+"""What a definition compiles to: fields, defaults, digest, and that nobody can change it."""
 
 import dataclasses
 from concurrent.futures import ThreadPoolExecutor

@@ -1,4 +1,4 @@
-"""Every way in which a definition can be wrong, each with its code, its pointer and its line (WEA-1)."""
+"""Every way in which a definition can be wrong, with its code, pointer and line (WEA-1)."""
 
 from typing import Any
 
@@ -226,14 +226,20 @@ CASES: list[tuple[str, str, list[tuple[str, str, int]]]] = [
         TASK + "  output:\n    properties:\n      a: {minLength: -1}",
         [("BAD_CONTRACT", "/steps/0/output/properties/a/minLength", 9)],
     ),
-    ("an output that reads no step", "output: ${steps.x.output}\n" + TASK, [("UNKNOWN_STEP", "/output", 1)]),
+    (
+        "an output that reads no step",
+        "output: ${steps.x.output}\n" + TASK,
+        [("UNKNOWN_STEP", "/output", 1)],
+    ),
     ("an empty text", "", [("BAD_TYPE", "", 1)]),
     ("a list", "- a", [("BAD_TYPE", "", 1)]),
 ]
 
 
 @pytest.mark.rule("WEA-1")
-@pytest.mark.parametrize(("text", "expected"), [case[1:] for case in CASES], ids=[c[0] for c in CASES])
+@pytest.mark.parametrize(
+    ("text", "expected"), [case[1:] for case in CASES], ids=[c[0] for c in CASES]
+)
 def test_each_error_has_its_code_place_and_line(
     text: str, expected: list[tuple[str, str, int]]
 ) -> None:

@@ -68,16 +68,13 @@ def compile_contract(schema: object, place: Place, problems: Problems) -> Contra
     found = sorted(set(_complaints(checked, ())), key=repr)
     if not found:
         try:
-            _validator(
-                checked
-            )  # its messages show the schema; those of the next one hide the payload
+            _validator(checked)  # its messages show the schema; the next one's hide the payload
             return Contract(_validator(checked, mask=_MASK))
-        except jsonschema_rs.ValidationError as error:
-            found = [(tuple(error.instance_path), _explained(error.message))]
-        except ValueError as error:
-            found = [((), str(error))]
+        except ValueError as error:  # jsonschema_rs.ValidationError, in all cases that are known
+            inner = tuple(getattr(error, "instance_path", ()))
+            found = [(inner, _explained(str(getattr(error, "message", error))))]
     for inner, message in found:
-        restored = (_restored(part) if isinstance(part, str) else part for part in inner)
+        restored = [_restored(part) if isinstance(part, str) else part for part in inner]
         problems.add((*place, *restored), ProblemCode.BAD_CONTRACT, _restored(message))
     return None
 

@@ -8,7 +8,7 @@ where it stands (``compile.py`` sees to both).
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TypeAlias
+from typing import TypeAlias, assert_never
 
 from pulseweave.core.pulse.policy import Backoff, Effect, RetryPolicy
 from pulseweave.core.weave.definition.contract import Contract
@@ -126,6 +126,8 @@ def children_of(node: Node) -> tuple[Node, ...]:
             return children
         case ParallelNode(branches=branches):
             return tuple(branch for _, branch in branches)
+        case _:
+            assert_never(node)
 
 
 def nodes_of(node: Node) -> Iterator[Node]:
@@ -149,6 +151,8 @@ def output_leaves_of(node: Node) -> frozenset[str]:
             return output_leaves_of(children[-1])
         case ParallelNode(branches=branches):
             return frozenset().union(*(output_leaves_of(branch) for _, branch in branches))
+        case _:
+            assert_never(node)
 
 
 def output_of(node: Node, outputs: Mapping[str, object]) -> object:
@@ -163,3 +167,5 @@ def output_of(node: Node, outputs: Mapping[str, object]) -> object:
             return output_of(children[-1], outputs)
         case ParallelNode(branches=branches):
             return {name: output_of(branch, outputs) for name, branch in branches}
+        case _:
+            assert_never(node)

@@ -6,6 +6,7 @@ a sibling branch.
 """
 
 from collections.abc import Iterator, Mapping
+from typing import assert_never
 
 from pulseweave.core.weave.definition.model import (
     Node,
@@ -45,9 +46,10 @@ class _Checker:
 
     def visit(self, path: _Path, complete: frozenset[str]) -> None:
         """Check the node at the end of ``path``, which is entered when ``complete`` are."""
-        match path[-1]:
-            case TaskNode() as task:
-                for template in (task.input, task.concurrency_key, task.business_key):
+        node = path[-1]
+        match node:
+            case TaskNode():
+                for template in (node.input, node.concurrency_key, node.business_key):
                     if template is not None:
                         self.check(template, complete, path)
             case SequenceNode(children=children):
@@ -57,6 +59,8 @@ class _Checker:
             case ParallelNode(branches=branches):
                 for _, branch in branches:
                     self.visit((*path, branch), complete)
+            case _:
+                assert_never(node)
 
     def check(self, template: Template, complete: frozenset[str], reading: _Path) -> None:
         """Check what a template reads; ``reading`` leads to the node that it belongs to."""

@@ -29,8 +29,9 @@ from pulseweave.core.weave.definition.problems import Place, ProblemCode, Proble
 from pulseweave.kernel import canonical, limits
 from pulseweave.kernel.check import invariant
 
-#: How deep a value may nest: half of what can be stored, so that whatever wraps it has room.
-RESULT_DEPTH_MAX = limits.STORED_DEPTH_MAX // 2
+#: How deep a value may nest: beyond a payload, for it is made of payloads, and less than what can be
+#: stored, for it is wrapped in turn.
+RESULT_DEPTH_MAX = (limits.JSON_DEPTH_MAX + limits.STORED_DEPTH_MAX) // 2
 
 _OPENING, _ESCAPED = "${", "$${"
 

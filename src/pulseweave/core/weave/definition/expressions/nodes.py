@@ -22,6 +22,8 @@ from pulseweave.core.weave.definition.expressions.values import (
 
 Names = Mapping[str, object]
 
+_SHOWN_CHARS = 60
+
 
 def _wrong(message: str) -> Failure:
     return Failure(FailureCode.WRONG_TYPE, message)
@@ -98,7 +100,7 @@ class Index(Node):
             if not isinstance(key, int) or isinstance(key, bool):
                 raise _wrong(f"a list is indexed by int, not by {kind_of(key)}")
             if not 0 <= key < len(operand):
-                message = f"a list of {len(operand)} has no index {key}"
+                message = f"the index is out of range for a list of {len(operand)}"
                 raise Failure(FailureCode.INDEX_OUT_OF_RANGE, message)
             item: object = operand[key]
             return item
@@ -112,11 +114,16 @@ class Index(Node):
 
 def _member(operand: object, key: str) -> object:
     if not isinstance(operand, dict):
-        raise _wrong(f"{kind_of(operand)} has no member {key!r}; only a map has members")
+        raise _wrong(f"{kind_of(operand)} has no member {_shown(key)}; only a map has members")
     if key not in operand:
-        raise Failure(FailureCode.NO_SUCH_KEY, f"there is no key {key!r}")
+        raise Failure(FailureCode.NO_SUCH_KEY, f"there is no key {_shown(key)}")
     value: object = operand[key]
     return value
+
+
+def _shown(key: str) -> str:
+    """A key as messages show it: short, and without characters that no log can take."""
+    return ascii(key if len(key) <= _SHOWN_CHARS else key[:_SHOWN_CHARS] + "…")
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +168,7 @@ class MapOf(Node):
             if not isinstance(key, str):
                 raise _wrong(f"the key of a map is a string, not {kind_of(key)}")
             if key in made:
-                raise Failure(FailureCode.DUPLICATE_KEY, f"the key {key!r} occurs twice")
+                raise Failure(FailureCode.DUPLICATE_KEY, f"the key {_shown(key)} occurs twice")
             made[key] = value_node.value(names, meter)
         return made
 

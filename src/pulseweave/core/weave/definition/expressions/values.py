@@ -2,7 +2,7 @@
 
 import operator
 from collections.abc import Callable, Mapping
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import cast
 
 from pulseweave.core.weave.definition.expressions.failure import Failure, FailureCode, Meter
@@ -36,10 +36,8 @@ def kind_of(value: object) -> str:
             return "map"
         case datetime():
             return "timestamp"
-        case timedelta():
-            return "duration"
         case _:
-            return type(value).__name__
+            return "duration"  # there is nothing else
 
 
 def is_number(value: object) -> bool:
