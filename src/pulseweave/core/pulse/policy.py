@@ -56,12 +56,12 @@ def delay_ms(backoff: Backoff, *, failures: int, uniform: float) -> int:
     """
     invariant(failures >= 1, "a delay follows at least one failure", failures=failures)
     invariant(0 <= uniform <= 1, "chance lies in [0, 1]", uniform=uniform)
-    delay = _grown_ms(backoff, failures - 1)
-    spread = delay * backoff.jitter * (2 * uniform - 1)
-    return max(0, round(delay + spread))
+    grown_ms = _grown_ms(backoff, failures - 1)
+    spread = backoff.jitter * (2 * uniform - 1)
+    return max(0, grown_ms + round(grown_ms * spread))
 
 
-def _grown_ms(backoff: Backoff, times: int) -> float:
+def _grown_ms(backoff: Backoff, times: int) -> int:
     initial_ms, max_ms, factor = backoff.initial_ms, backoff.max_ms, backoff.factor
     if initial_ms <= 0:
         return 0
@@ -70,4 +70,4 @@ def _grown_ms(backoff: Backoff, times: int) -> float:
     if factor <= 1:
         return initial_ms
     times_to_max = math.log(max_ms / initial_ms) / math.log(factor)
-    return max_ms if times >= times_to_max else min(max_ms, initial_ms * factor**times)
+    return max_ms if times >= times_to_max else min(max_ms, round(initial_ms * factor**times))

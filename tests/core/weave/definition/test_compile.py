@@ -69,6 +69,14 @@ def test_a_task_needs_only_key_queue_and_handler() -> None:
     assert definition.description is None
 
 
+def test_numbers_of_a_policy_are_plain_ones() -> None:
+    backoff = {"factor": canonical.Literal("1.50"), "jitter": canonical.Literal("1e-1")}
+    charge = compiled(task("charge", backoff=backoff)).leaves["charge"]
+
+    assert (charge.backoff.factor, type(charge.backoff.factor)) == (1.5, float)
+    assert (charge.backoff.jitter, type(charge.backoff.jitter)) == (0.1, float)
+
+
 def test_the_definition_gives_its_steps_a_default_on_failure() -> None:
     definition = order()
 

@@ -26,8 +26,8 @@ _META = jsonschema_rs.Draft202012Validator({"$ref": _DIALECT}, offline=True)
 _MASK = "the value"  # stands for the payload in messages
 _EXPONENT_MAX = 400
 _TYPES = "array, boolean, integer, null, number, object, string"
-#: Keywords whose values are data, not schemas.
-_DATA = frozenset({"const", "enum", "default", "examples"})
+#: Keywords whose values are instances, not schemas.
+_INSTANCES = frozenset({"const", "enum", "default", "examples"})
 _REFERENCES = ("$ref", "$dynamicRef")
 
 _SURROGATES = range(0xD800, 0xE000)
@@ -113,7 +113,7 @@ def _foreign(schema: object, place: Place) -> Iterator[tuple[Place, str]]:
                     yield inner, message
                 elif key == "$schema" and isinstance(child, str) and child.rstrip("#") != _DIALECT:
                     yield inner, f"contracts are written in {_DIALECT}"
-                elif key not in _DATA:
+                elif key not in _INSTANCES:
                     yield from _foreign(child, inner)
         case _:
             pass

@@ -133,7 +133,9 @@ class Fields:
         if isinstance(value, bool) or not isinstance(value, int | float):
             self._bad_type(field, "a number")
             return default
-        return value if self._within(field, value, low, high) else default
+        if not self._within(field, value, low, high):
+            return default
+        return value if isinstance(value, int) else float(value)
 
     def _within(self, field: str, value: float, low: float, high: float) -> bool:
         if low <= value <= high:

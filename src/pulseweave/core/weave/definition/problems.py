@@ -6,7 +6,7 @@ from difflib import get_close_matches
 from enum import StrEnum
 
 from pulseweave.kernel import canonical
-from pulseweave.kernel.errors import Rejected
+from pulseweave.kernel.errors import InvalidCommand
 
 #: Where a value stands in the document: the parts of its JSON Pointer.
 Place = tuple[str | int, ...]
@@ -42,7 +42,7 @@ class Problem:
     message: str
 
 
-class DefinitionInvalid(Rejected):
+class DefinitionInvalid(InvalidCommand):
     """The refusal of a definition, with all its problems."""
 
     def __init__(self, problems: Iterable[Problem]) -> None:

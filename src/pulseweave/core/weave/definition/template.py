@@ -29,8 +29,8 @@ from pulseweave.core.weave.definition.problems import Place, ProblemCode, Proble
 from pulseweave.kernel import canonical, limits
 from pulseweave.kernel.check import invariant
 
-#: How deep a value may nest: beyond a payload, for it is made of payloads, and less than what can be
-#: stored, for it is wrapped in turn.
+#: How deep a value may nest: deeper than a payload, for it is made of payloads, but less deep than
+#: what can be stored, for it is wrapped in turn.
 RESULT_DEPTH_MAX = (limits.JSON_DEPTH_MAX + limits.STORED_DEPTH_MAX) // 2
 
 _OPENING, _ESCAPED = "${", "$${"
