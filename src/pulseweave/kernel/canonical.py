@@ -17,6 +17,7 @@ be read.
 import hashlib
 import json
 import re
+from collections import Counter
 from itertools import accumulate
 from typing import Any
 
@@ -132,11 +133,8 @@ def _skip_blank(text: str, start: int) -> int:
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
-        seen: set[str] = set()
-        for key, _ in pairs:
-            if key in seen:
-                raise InvalidJson(json_place.repeated_key(key))
-            seen.add(key)
+        (repeated, _), *_ = Counter(key for key, _ in pairs).most_common(1)
+        raise InvalidJson(json_place.repeated_key(repeated))
     return found
 
 
@@ -189,10 +187,16 @@ def _is_plain(value: object, room: int) -> bool:
     if room == 0:
         return False
     if isinstance(value, dict):
-        return kind is dict and all(
-            type(key) is str and _is_plain(child, room - 1) for key, child in value.items()
-        )
-    return isinstance(value, list) and kind is list and all(_is_plain(v, room - 1) for v in value)
+        for key, child in value.items():
+            if type(key) is not str or not _is_plain(child, room - 1):
+                return False
+        return kind is dict
+    if isinstance(value, list):
+        for child in value:
+            if not _is_plain(child, room - 1):
+                return False
+        return kind is list
+    return False
 
 
 _SCALARS = frozenset({str, float, bool, type(None)})
@@ -217,39 +221,41 @@ class _Writer:
             case None | bool() | str() | int() | float():
                 return _encoder.encode(value)
             case dict():
-                return "{" + self._children(value) + "}"
+                return self._object(value)
             case list() | tuple():
-                return "[" + self._children(value) + "]"
+                return self._array(value)
             case _:
                 raise self._problem(f"a {type(value).__name__} is not JSON")
 
-    def _children(self, value: dict[Any, object] | list[object] | tuple[object, ...]) -> str:
+    def _object(self, value: dict[Any, object]) -> str:
+        self._enter(value)
+        for key in value:
+            if not isinstance(key, str):
+                raise self._problem(f"the key {short_key(repr(key))} is no text")
+        written = []
+        for key in sorted(value):
+            self._path.append(key)
+            written.append(f"{_encoder.encode(key)}:{self.text(value[key])}")
+            self._path.pop()
+        self._open.remove(id(value))
+        return "{" + ",".join(written) + "}"
+
+    def _array(self, value: list[object] | tuple[object, ...]) -> str:
+        self._enter(value)
+        written = []
+        for at, child in enumerate(value):
+            self._path.append(at)
+            written.append(self.text(child))
+            self._path.pop()
+        self._open.remove(id(value))
+        return "[" + ",".join(written) + "]"
+
+    def _enter(self, value: object) -> None:
         if id(value) in self._open:
             raise self._problem("a value that contains itself is not JSON")
         if len(self._path) >= self._depth_max:
             raise self._problem(f"nested deeper than {self._depth_max} levels")
         self._open.add(id(value))
-        if isinstance(value, dict):
-            written = ",".join([self._member(key, value[key]) for key in self._keys(value)])
-        else:
-            written = ",".join([self._child(at, child) for at, child in enumerate(value)])
-        self._open.remove(id(value))
-        return written
-
-    def _keys(self, value: dict[Any, object]) -> list[str]:
-        for key in value:
-            if not isinstance(key, str):
-                raise self._problem(f"the key {short_key(repr(key))} is no text")
-        return sorted(value)
-
-    def _member(self, key: str, child: object) -> str:
-        return f"{_encoder.encode(key)}:{self._child(key, child)}"
-
-    def _child(self, at: str | int, child: object) -> str:
-        self._path.append(at)
-        written = self.text(child)
-        self._path.pop()
-        return written
 
     def _problem(self, message: str) -> InvalidJson:
         return InvalidJson(message, pointer=short_pointer(self._path))

@@ -16,7 +16,13 @@ TOKENS_MAX = 250_000  # a tenth of a second; a payload of ordinary shape has few
 
 _STRING = r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?+'  # one that never ends goes up to the end
 _CONSTANT = r"-?(?:NaN|Infinity)"
-_DOUBTFUL = r"-?[0-9][0-9.]*+[eE][-+0-9]*+|-?[0-9][0-9.]{250,}+"  # may be refused; few are
+# Numbers that may be refused: long ones, and those with an exponent. Each is tried at its start.
+_DOUBTFUL = (
+    r"(?<![-+.0-9])-?(?:"
+    r"[0-9]++(?:\.[0-9]++)?+[eE][-+]?[0-9]++|"
+    r"[0-9]{250,}+(?:\.[0-9]++)?+|"
+    r"[0-9]++\.[0-9]{250,}+)"
+)
 _TOKEN = re.compile(rf"{_STRING}|[\[\]{{}},]|{_CONSTANT}|{_DOUBTFUL}", re.DOTALL)
 
 #: Everything but brackets: when it is taken away, what is left tells the depth.

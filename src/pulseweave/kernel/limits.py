@@ -26,7 +26,7 @@ STORED_BYTES_MAX = 64 * 1024 * 1024  # a guard only: no text that was stored may
 # its way.
 JSON_DEPTH_MAX = 64
 BODY_DEPTH_MAX = JSON_DEPTH_MAX + 8
-STORED_DEPTH_MAX = 256
+STORED_DEPTH_MAX = 128
 
 # No setting of the interpreter makes conversions fail below this (sys.set_int_max_str_digits).
 INTEGER_DIGITS_MAX = 640

@@ -9,7 +9,7 @@ import re
 import signal
 from collections.abc import Callable
 
-from pulseweave.kernel.check import InvariantViolation, invariant
+from pulseweave.kernel.check import InvariantViolation
 
 POINTS = frozenset(
     {
@@ -63,9 +63,9 @@ def arm_from_environment() -> None:
     if not wish:
         return
     found = _WISH.fullmatch(wish)
-    invariant(found is not None and found[1] in POINTS, f"{DIE_AT} is point:number", wish=wish)
-    if found is not None:
-        install(_Death(found[1], int(found[2] or "1")))
+    if found is None or found[1] not in POINTS:
+        raise InvariantViolation(f"{DIE_AT} is point:number", {"wish": wish})
+    install(_Death(found[1], int(found[2] or "1")))
 
 
 class _Death:
