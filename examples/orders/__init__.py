@@ -1,0 +1,1 @@
+"""The order workflow: a definition, and handlers that call the provider next door."""
