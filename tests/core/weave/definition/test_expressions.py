@@ -376,6 +376,7 @@ def test_the_steps_that_are_read(text: str, reads: set[str]) -> None:
         "input.l.map(x, input.l + input.l)",
         "input.l.all(x, !input.text.contains('b'))",
         "input.l.all(x, input.text == input.text)",
+        "input.wide.all(x, 'a'.matches('a'))",
     ],
 )
 def test_an_evaluation_has_a_budget(text: str) -> None:
@@ -385,6 +386,7 @@ def test_an_evaluation_has_a_budget(text: str) -> None:
             "rest": list(range(-2_000, 0)),
             "other": list(range(-2_000, 0)),
             "text": "a" * 100_000,
+            "wide": list(range(50_000)),
         }
     }
     with pytest.raises(Exhausted):

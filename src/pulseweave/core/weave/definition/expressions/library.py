@@ -35,6 +35,7 @@ PARTS = _compiled(
     "getHours getMinutes getSeconds getMilliseconds",
 )
 
+_PATTERN_COST = 20  # a pattern is compiled anew each time
 _DURATION_MAX = timedelta(days=106_751)  # beyond, the library saturates in silence
 
 
@@ -44,6 +45,8 @@ def compute(program: cel.Program, name: str, arguments: tuple[object, ...], mete
         variable: _computable(argument, name, meter)
         for variable, argument in zip("ab", arguments, strict=False)
     }
+    if name == "matches":
+        meter.spend(_PATTERN_COST)
     try:
         value: object = program.execute(variables)
     except OverflowError:

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from difflib import get_close_matches
 
 from pulseweave.core.weave.definition.expressions.nodes import (
-    Comprehension,
     Constant,
     Has,
     Index,
@@ -12,6 +11,7 @@ from pulseweave.core.weave.definition.expressions.nodes import (
     Node,
     Select,
 )
+from pulseweave.core.weave.definition.expressions.operations import Comprehension
 from pulseweave.core.weave.definition.expressions.tokens import BadExpression
 
 INPUT, STEPS, OUTPUT = "input", "steps", "output"

@@ -18,22 +18,24 @@ from pulseweave.core.weave.definition.expressions.library import (
     PREDICATES,
 )
 from pulseweave.core.weave.definition.expressions.nodes import (
+    Constant,
+    Has,
+    Index,
+    ListOf,
+    MapOf,
+    Name,
+    Node,
+    Select,
+)
+from pulseweave.core.weave.definition.expressions.operations import (
     Comprehension,
     Computed,
     Conditional,
-    Constant,
     Equality,
-    Has,
-    Index,
     Junction,
-    ListOf,
-    MapOf,
     Minus,
-    Name,
-    Node,
     Not,
     Order,
-    Select,
     Size,
     Within,
 )
