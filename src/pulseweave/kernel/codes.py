@@ -166,6 +166,9 @@ _TABLE = {
     "UNSUPPORTED_DATABASE": Code(
         500, "the database can't carry Weave", "the database and version that are named"
     ),
+    "SCHEMA_VERSION": Code(
+        500, "the database's schema is not the one this program knows", "`weave db upgrade`"
+    ),
     "DATABASE_UNAVAILABLE": Code(503, "nothing was committed", "send it again"),
     "OUTCOME_UNKNOWN": Code(
         503, "it may or may not have been committed", "send it again with the SAME key", ("REC-3",)

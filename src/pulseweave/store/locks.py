@@ -115,9 +115,7 @@ def lock_queues(tx: Tx, namespace: str, names: Iterable[str]) -> dict[str, Row[A
 
 # --- 4: instances -----------------------------------------------------------------------------------
 
-_INSTANCES = (
-    select(t.instances).where(in_keys(t.instances.c.id, "ids")).order_by(t.instances.c.id)
-)
+_INSTANCES = select(t.instances).where(in_keys(t.instances.c.id, "ids")).order_by(t.instances.c.id)
 _INSTANCES_LOCKED = _INSTANCES.with_for_update()
 _INSTANCES_SKIPPING = _INSTANCES.with_for_update(skip_locked=True)
 
@@ -160,20 +158,13 @@ def lock_key_stripes(tx: Tx, key_hashes: Iterable[str]) -> None:
 # --- 7: tasks ---------------------------------------------------------------------------------------
 
 _t = t.tasks.c
-_TASKS = (
-    select(t.tasks).where(in_keys(_t.id, "ids")).order_by(_t.id).with_for_update()
-)
+_TASKS = select(t.tasks).where(in_keys(_t.id, "ids")).order_by(_t.id).with_for_update()
 _TASKS_SKIPPING = (
-    select(t.tasks)
-    .where(in_keys(_t.id, "ids"))
-    .order_by(_t.id)
-    .with_for_update(skip_locked=True)
+    select(t.tasks).where(in_keys(_t.id, "ids")).order_by(_t.id).with_for_update(skip_locked=True)
 )
 
 
-def lock_tasks(
-    tx: Tx, task_ids: Iterable[str], *, skip_locked: bool = False
-) -> dict[str, Task]:
+def lock_tasks(tx: Tx, task_ids: Iterable[str], *, skip_locked: bool = False) -> dict[str, Task]:
     """Tasks by primary key, sorted."""
     ordered = sorted(set(task_ids))
     if not ordered:
@@ -212,7 +203,9 @@ def lock_claimable(
     params: dict[str, Any] = {"namespace": namespace, "queue": queue, "limit": limit}
     if keys:
         params["keys"] = list(keys)
-    tasks = [task_from_row(row) for row in tx.rows(_CLAIMABLE_KEYED if keys else _CLAIMABLE, params)]
+    tasks = [
+        task_from_row(row) for row in tx.rows(_CLAIMABLE_KEYED if keys else _CLAIMABLE, params)
+    ]
     tx.take(Rank.TASK, [task.id for task in tasks], skips_locked=True)
     return tasks
 

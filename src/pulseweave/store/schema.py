@@ -143,7 +143,9 @@ tasks = Table(
     *checked("settled_by", SettledBy, nullable=True),
     Column("settled_code", Key(64)),
     Column("settled_at", Micros),
-    CheckConstraint("attempt_count >= 0 AND attempt_count <= max_attempts", name="attempts_in_budget"),
+    CheckConstraint(
+        "attempt_count >= 0 AND attempt_count <= max_attempts", name="attempts_in_budget"
+    ),
     CheckConstraint(
         "(lease_token IS NOT NULL) = (state IN ('LEASED', 'RUNNING'))", name="lease_in_its_states"
     ),

@@ -9,7 +9,13 @@ from typing import Any
 
 from sqlalchemy import bindparam, update
 
-from pulseweave.core.pulse.change import AttemptClosed, AttemptOpened, LateReport, TaskChange, TaskCreated
+from pulseweave.core.pulse.change import (
+    AttemptClosed,
+    AttemptOpened,
+    LateReport,
+    TaskChange,
+    TaskCreated,
+)
 from pulseweave.core.pulse.task import Holds, Outcome, Queued, Task
 from pulseweave.store import schema as t
 from pulseweave.store.guard import Rank

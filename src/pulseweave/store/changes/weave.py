@@ -115,6 +115,9 @@ def _write_instances(tx: Tx, plans: Sequence[InstancePlan]) -> None:
     ]
     tx.insert_many(t.instances, new)
     tx.update_many(_INSTANCE, moved)
+    for plan in plans:
+        if plan.after.wake_at is not None and plan.after.wake_at <= plan.after.journal_at:
+            tx.hint("instance", plan.after.id)
 
 
 def _write_leaves(tx: Tx, plans: Sequence[InstancePlan]) -> None:

@@ -11,7 +11,9 @@ from pulseweave.store import schema as t
 from pulseweave.store.setwise import in_keys
 from pulseweave.store.tx import Tx
 
-_OPEN = [s.value for s in (TaskState.QUEUED, TaskState.LEASED, TaskState.RUNNING, TaskState.NEEDS_REVIEW)]
+_OPEN = [
+    s.value for s in (TaskState.QUEUED, TaskState.LEASED, TaskState.RUNNING, TaskState.NEEDS_REVIEW)
+]
 _ENDED = [state.value for state in ENDED]
 
 

@@ -94,9 +94,7 @@ def task_results(tx: Tx, task_ids: Sequence[str]) -> dict[str, tuple[str | None,
     return found
 
 
-_UNSETTLED_IDS = select(_t.id).where(
-    in_keys(_t.instance_id, "ids"), _t.state.not_in(_SETTLED)
-)
+_UNSETTLED_IDS = select(_t.id).where(in_keys(_t.instance_id, "ids"), _t.state.not_in(_SETTLED))
 _OF_INSTANCE = select(t.tasks).where(_t.instance_id == bindparam("instance_id")).order_by(_t.id)
 _DEADLINES = (
     select(_t.id, _t.deadline_at)

@@ -76,9 +76,7 @@ _STREAM = (
 )
 
 
-def stream(
-    tx: Tx, namespace: str, *, partition_id: int, after: int, limit: int
-) -> Sequence[Any]:
+def stream(tx: Tx, namespace: str, *, partition_id: int, after: int, limit: int) -> Sequence[Any]:
     """Events of one partition behind a position, in order and without gaps (PUL-11)."""
     params = {
         "namespace": namespace,

@@ -56,7 +56,9 @@ def prepare_claim(tx: Tx, namespace: str, queues: Sequence[str], limit: int) -> 
     """Lock limited queues and the stripes of keys that a claim would meet."""
     settings = queue_facts.queue_settings(tx, namespace, queues)
     limited = [
-        name for name, found in settings.items() if found.max_running is not None and not found.paused
+        name
+        for name, found in settings.items()
+        if found.max_running is not None and not found.paused
     ]
     locks.lock_queues(tx, namespace, limited)
     room: dict[str, int] = {}

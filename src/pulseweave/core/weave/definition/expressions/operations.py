@@ -141,9 +141,10 @@ class Within(Node):
         item, container = self.item.value(names, meter), self.container.value(names, meter)
         if isinstance(container, list):
             return any(same(item, other, meter) for other in container)
-        if isinstance(container, dict):
+        if isinstance(container, dict) and isinstance(item, str | int):
             return isinstance(item, str) and item in container
-        raise wrong_type(f"in looks into a list or a map, not into {kind_of(container)}")
+        kinds = f"{kind_of(item)} and {kind_of(container)}"
+        raise wrong_type(f"in is not defined for {kinds}: it looks for an item, or for a key")
 
     def children(self) -> tuple[Node, ...]:
         return (self.item, self.container)

@@ -1,0 +1,58 @@
+"""What the engine does, as steps: each does a bounded amount of work and says whether there is more.
+
+A test or a simulator calls them with its own clock; ``runtime.loop`` calls them on threads.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from pulseweave.kernel import limits
+from pulseweave.kernel.entropy import Entropy
+from pulseweave.kernel.ids import IdSource
+from pulseweave.kernel.points import reach
+from pulseweave.store.engine import Database
+from pulseweave.store.facts.instances import partitions_with_new_events
+from pulseweave.txn.pulse.promote import promote_keys
+from pulseweave.txn.pulse.sweep import sweep_tasks
+from pulseweave.txn.unit import read
+from pulseweave.txn.weave.pump import pump
+from pulseweave.txn.weave.waker import wake_due
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """The engine's steps over one database. Each answers True when it should be called again at once."""
+
+    database: Database
+    ids: IdSource
+    entropy: Entropy
+
+    def pump(self) -> bool:
+        """Consume one batch of every partition whose stream is ahead of the inbox (WEA-5)."""
+        more = False
+        for partition_id in read(self.database, partitions_with_new_events):
+            reach("engine.before_pump")
+            pumped = pump(self.database, partition_id, ids=self.ids)
+            reach("engine.after_pump")
+            more = more or pumped.read > 0
+        return more
+
+    def wake(self) -> bool:
+        """Instances whose continuation is due (WEA-13, WEA-14)."""
+        return wake_due(self.database, ids=self.ids) >= limits.WAKE_INSTANCES_MAX
+
+    def sweep(self) -> bool:
+        """Lapsed leases, passed deadlines, ended delays (PUL-2, PUL-3, PUL-7)."""
+        return sweep_tasks(self.database, entropy=self.entropy) >= limits.SWEEP_ROWS_MAX
+
+    def promote(self) -> bool:
+        """First waiters of free concurrency keys (PUL-10)."""
+        return promote_keys(self.database) >= limits.PROMOTE_KEYS_MAX
+
+    def settle(self, *, rounds: int = 1000) -> int:
+        """Run all steps until none has more to do; for tests and simulators. Answers the rounds taken."""
+        for done in range(rounds):
+            steps: tuple[Callable[[], bool], ...] = (self.sweep, self.promote, self.wake, self.pump)
+            if not any([step() for step in steps]):
+                return done
+        return rounds

@@ -1,0 +1,1 @@
+"""The server process: HTTP, engine, or both, over one database."""
