@@ -187,9 +187,10 @@ def spec_from_row(row: Any) -> TaskSpec:
     )
 
 
-def spec_row(spec: TaskSpec) -> dict[str, Any]:
+def spec_row(spec: TaskSpec, namespace: str) -> dict[str, Any]:
     return {
         "task_id": spec.task_id,
+        "namespace": namespace,
         "handler": spec.handler,
         "input": spec.input,
         "input_digest": spec.input_digest,

@@ -1,19 +1,35 @@
 """Every table, once, for all three databases.
 
-Conventions: ids are UUIDv7 text with a binary collation; instants are integer microseconds UTC ending in
-``_at``; payloads and free text are canonical JSON text with ASCII escapes (a NUL or a lone surrogate in a
-message must never make a row unwritable); flags are 0 or 1. There are no foreign keys: ownership is
-checked both ways by the code that relies on it (REC-9).
+Conventions: ids are UUIDv7 text with a binary collation; instants are integer microseconds UTC
+ending in ``_at``; payloads and free text are canonical JSON text with ASCII escapes (a NUL or a
+lone surrogate in a message must never make a row unwritable); flags are 0 or 1. There are no
+foreign keys: ownership is checked both ways by the code that relies on it (REC-9).
 
-Three kinds of rows. *Facts* (result events, journal, audits, receipts, conclusions, late reports, task
-specs, instance payloads, definitions) are inserted and never updated. Attempts and inbox rows are closed
-once. The rest (tasks, gates, instances, activations, limits) is current state, each write conditional.
+Three kinds of rows. *Facts* (result events, journal, audits, receipts, conclusions, late reports,
+task specs, instance payloads, definitions) are inserted and never updated. Attempts and inbox rows
+are closed once. The rest (tasks, gates, instances, activations, limits) is current state, each
+write conditional.
+
+A partial index serves only statements that say its condition themselves, in these very words:
+SQLite proves nothing, and PostgreSQL nothing about parameters. ``UNSETTLED`` is such a condition.
 """
 
-from sqlalchemy import CheckConstraint, Column, Index, Integer, MetaData, Table, text
+from typing import Any
+
+from sqlalchemy import (
+    CheckConstraint,
+    Column,
+    ColumnElement,
+    Index,
+    Integer,
+    MetaData,
+    Table,
+    literal_column,
+    text,
+)
 
 from pulseweave.core.pulse.policy import Effect
-from pulseweave.core.pulse.task import EventKind, Outcome, SettledBy, TaskState
+from pulseweave.core.pulse.task import SETTLED, EventKind, Outcome, SettledBy, TaskState
 from pulseweave.core.weave.states import (
     Disposition,
     InboxState,
@@ -36,7 +52,7 @@ metadata = MetaData(
     }
 )
 
-# --- identity ---------------------------------------------------------------------------------------
+# --- identity -------------------------------------------------------------------------------------
 
 namespaces = Table(
     "namespaces",
@@ -95,7 +111,8 @@ credential_queues = Table(
     Column("queue", Key(128), primary_key=True),
 )
 
-#: Rows to lock for keys that have no row yet: operation and start keys (OPERATION), concurrency keys (KEY).
+#: Rows to lock for keys that have no row yet: operation and start keys (OPERATION), concurrency
+#: keys (KEY).
 stripes = Table(
     "stripes",
     metadata,
@@ -103,9 +120,10 @@ stripes = Table(
     Column("number", Integer, primary_key=True),
 )
 
-# --- Pulse ------------------------------------------------------------------------------------------
+# --- Pulse ----------------------------------------------------------------------------------------
 
-_UNSETTLED = "state IN ('QUEUED', 'LEASED', 'RUNNING', 'NEEDS_REVIEW')"
+_UNSETTLED_STATES = tuple(state.value for state in TaskState if state not in SETTLED)
+_UNSETTLED = f"state IN ({', '.join(repr(state) for state in _UNSETTLED_STATES)})"
 
 tasks = Table(
     "tasks",
@@ -188,11 +206,17 @@ tasks = Table(
     ),
 )
 
+#: The condition of the claim index, for every statement that should use it.
+UNSETTLED: ColumnElement[Any] = tasks.c.state.in_(
+    [literal_column(repr(state)) for state in _UNSETTLED_STATES]
+)
+
 #: What was fixed when the task was made and is not needed on the hot row. Written once.
 task_specs = Table(
     "task_specs",
     metadata,
     Column("task_id", Id, primary_key=True),
+    Column("namespace", Key(64), nullable=False),
     Column("handler", Key(200), nullable=False),
     Column("input", Payload, nullable=False),
     Column("input_digest", Key(80), nullable=False),
@@ -203,6 +227,14 @@ task_specs = Table(
     Column("task_key", Key(200)),  # idempotency key of a stand-alone task
     Column("created_at", Micros, nullable=False),
     Column("created_by", Key(200), nullable=False),
+    Index(
+        "uq_task_specs_task_key",
+        "namespace",
+        "task_key",
+        unique=True,
+        postgresql_where=text("task_key IS NOT NULL"),
+        sqlite_where=text("task_key IS NOT NULL"),
+    ),
 )
 
 attempts = Table(
@@ -221,6 +253,7 @@ attempts = Table(
     Column("result", Payload),
     Column("result_digest", Key(80)),
     Column("report_digest", Key(80)),  # to recognise the same report again (PUL-6)
+    *checked("task_state", TaskState, nullable=True),  # where its end led: the report's answer
     Column("reviewed_by", Id),  # execution audit that settled this unknown execution
 )
 
@@ -297,7 +330,7 @@ execution_audit = Table(
     Index("ix_execution_audit_namespace_id", "namespace", "id"),
 )
 
-# --- Weave ------------------------------------------------------------------------------------------
+# --- Weave ----------------------------------------------------------------------------------------
 
 definitions = Table(
     "definitions",

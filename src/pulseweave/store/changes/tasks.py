@@ -43,6 +43,7 @@ _CLOSED = SetUpdate(
         "result",
         "result_digest",
         "report_digest",
+        "task_state",
     ),
 )
 _REVIEWED = (
@@ -59,7 +60,7 @@ _REVIEWED = (
 def insert_tasks(tx: Tx, created: Sequence[TaskCreated]) -> None:
     """New tasks with their specs."""
     tx.insert_many(t.tasks, [task_row(new.task) for new in created])
-    tx.insert_many(t.task_specs, [spec_row(new.spec) for new in created])
+    tx.insert_many(t.task_specs, [spec_row(new.spec, new.task.namespace) for new in created])
     for new in created:
         _hint_claimable(tx, new.task)
 
@@ -69,7 +70,7 @@ def write_task_changes(tx: Tx, changes: Sequence[TaskChange]) -> None:
     moved = [change for change in changes if change.after != change.before]
     tx.update_many(_TASK, [_task_update(change) for change in moved])
     tx.insert_many(t.attempts, [_opened(c.opened) for c in changes if c.opened is not None])
-    tx.update_many(_CLOSED, [_closed(c.closed) for c in changes if c.closed is not None])
+    tx.update_many(_CLOSED, [_closed(c.closed, c.after) for c in changes if c.closed is not None])
     tx.insert_many(t.late_reports, [_late(c.late) for c in changes if c.late is not None])
     for change in changes:
         if change.unknown_settled_by is not None:
@@ -106,7 +107,7 @@ def _opened(opened: AttemptOpened) -> dict[str, Any]:
     }
 
 
-def _closed(closed: AttemptClosed) -> dict[str, Any]:
+def _closed(closed: AttemptClosed, after: Task) -> dict[str, Any]:
     return {
         "task_id": closed.task_id,
         "number": closed.number,
@@ -119,6 +120,7 @@ def _closed(closed: AttemptClosed) -> dict[str, Any]:
         "result": closed.result,
         "result_digest": closed.result_digest,
         "report_digest": closed.report_digest,
+        "task_state": after.state.value,
     }
 
 

@@ -213,11 +213,7 @@ def first_waiters(tx: Tx, keys: Sequence[str]) -> dict[str, str]:
 _BY_KEY = (
     select(t.tasks)
     .select_from(t.tasks.join(t.task_specs, _s.task_id == _t.id))
-    .where(
-        _t.namespace == bindparam("namespace"),
-        _s.task_key == bindparam("task_key"),
-        _t.instance_id.is_(None),
-    )
+    .where(_s.namespace == bindparam("namespace"), _s.task_key == bindparam("task_key"))
 )
 
 
