@@ -462,8 +462,10 @@ _expressions = st.recursive(st.sampled_from(_ATOMS + _LITERALS), _extend, max_le
 @pytest.mark.rule("WEA-2")
 @given(text=_expressions)
 def test_values_are_those_of_the_library(text: str) -> None:
-    """Or both have none. The library's slips aren't reached: values are small, and no bool has a minus
-    (which the library takes for a logical not).
+    """Or both have none.
+
+    The library's slips aren't reached: values are small, and no bool has a minus, which the library
+    takes for a logical not.
     """
     try:
         expected = cel.compile(text).execute(_SMALL)
