@@ -1,15 +1,20 @@
-"""The only file with locking reads. The functions stand in lock order, from top to bottom (REC-6, PUL-11).
+"""The only file with locking reads. The functions stand in lock order, top to bottom (REC-6).
 
-0 cursor · 1 application · 2 stripe · 3 queues · 4 instances · 5 gates · 6 stripes of concurrency keys ·
-7 tasks · 8 result partitions. Each tells the guard first, so a wrong order is refused on every database;
-SQLite, which has one writer, compiles the locks themselves to nothing. SKIP LOCKED never excuses a rank.
+0 cursor · 1 application · 2 stripe · 3 queues · 4 instances · 5 gates · 6 stripes of concurrency
+keys · 7 tasks · 8 result partitions. Each tells the guard first, so a wrong order is refused on
+every database; SQLite, which has one writer, compiles the locks themselves to nothing. SKIP LOCKED
+never excuses a rank.
+
+A locking read must touch no row but the ones that it returns. MariaDB and MySQL lock what they
+scan, so every statement is held to the index that leads straight to its rows, however small the
+table is.
 """
 
 import hashlib
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from sqlalchemy import Row, Select, bindparam, or_, select
+from sqlalchemy import Row, Select, Table, bindparam, or_, select
 
 from pulseweave.core.pulse.task import Task, TaskState
 from pulseweave.store import schema as t
@@ -28,15 +33,22 @@ def stripe_of(*parts: str) -> int:
     return hashlib.sha256(raw).digest()[0]
 
 
-# --- 0: cursors -------------------------------------------------------------------------------------
+def _by_index(statement: Select[Any], table: Table, index: str = "PRIMARY") -> Select[Any]:
+    """Hold MariaDB and MySQL to one index."""
+    hint = f"FORCE INDEX ({index})"
+    return statement.with_hint(table, hint, "mysql").with_hint(table, hint, "mariadb")
 
-_CURSOR = (
+
+# --- 0: cursors -----------------------------------------------------------------------------------
+
+_CURSOR = _by_index(
     select(t.cursors.c.seq)
     .where(
         t.cursors.c.partition_id == bindparam("partition_id"),
         t.cursors.c.consumer == bindparam("consumer"),
     )
-    .with_for_update(skip_locked=True)
+    .with_for_update(skip_locked=True),
+    t.cursors,
 )
 
 
@@ -47,15 +59,16 @@ def lock_cursor(tx: Tx, partition_id: int, consumer: str) -> int | None:
     return int(rows[0].seq) if rows else None
 
 
-# --- 1: applications --------------------------------------------------------------------------------
+# --- 1: applications ------------------------------------------------------------------------------
 
-_APPLICATION = (
+_APPLICATION = _by_index(
     select(t.applications)
     .where(
         t.applications.c.namespace == bindparam("namespace"),
         t.applications.c.name == bindparam("name"),
     )
-    .with_for_update()
+    .with_for_update(),
+    t.applications,
 )
 
 
@@ -66,18 +79,19 @@ def lock_application(tx: Tx, namespace: str, name: str) -> Row[Any] | None:
     return rows[0] if rows else None
 
 
-# --- 2: stripes of operation and start keys ---------------------------------------------------------
+# --- 2: stripes of operation and start keys -------------------------------------------------------
 
-_STRIPES = (
+_STRIPES = _by_index(
     select(t.stripes.c.number)
     .where(t.stripes.c.kind == bindparam("kind"), in_keys(t.stripes.c.number, "numbers"))
     .order_by(t.stripes.c.number)
-    .with_for_update()
+    .with_for_update(),
+    t.stripes,
 )
 
 
 def lock_operation_stripe(tx: Tx, namespace: str, key: str) -> None:
-    """A management command's idempotency key: a key without a row can't be locked, its stripe can."""
+    """A command's idempotency key: a key without a row can't be locked, its stripe can."""
     _lock_stripes(tx, Rank.STRIPE, OPERATION, [stripe_of(namespace, key)])
 
 
@@ -93,29 +107,40 @@ def _lock_stripes(tx: Tx, rank: Rank, kind: str, numbers: Sequence[int]) -> None
             tx.rows(_STRIPES, {"kind": kind, "numbers": list(numbers)})
 
 
-# --- 3: queues --------------------------------------------------------------------------------------
+# --- 3: queues ------------------------------------------------------------------------------------
 
-_QUEUES = (
+_QUEUES = _by_index(
     select(t.queues)
     .where(t.queues.c.namespace == bindparam("namespace"), in_keys(t.queues.c.name, "names"))
-    .order_by(t.queues.c.name)
-    .with_for_update()
+    .order_by(t.queues.c.name),
+    t.queues,
 )
+_QUEUES_LOCKED = _QUEUES.with_for_update()
+_QUEUES_SHARED = _QUEUES.with_for_update(read=True)
 
 
-def lock_queues(tx: Tx, namespace: str, names: Iterable[str]) -> dict[str, Row[Any]]:
-    """Queues by name, for limits and counts."""
+def lock_queues(
+    tx: Tx, namespace: str, names: Iterable[str], *, shared: bool = False
+) -> dict[str, Row[Any]]:
+    """Queues by name, for limits and counts; ``shared`` where nothing of them is counted.
+
+    A shared lock is never made an exclusive one in the same transaction.
+    """
     ordered = sorted(set(names))
     if not ordered:
         return {}
     tx.take(Rank.QUEUE, [(namespace, name) for name in ordered])
-    rows = tx.rows(_QUEUES, {"namespace": namespace, "names": ordered})
+    statement = _QUEUES_SHARED if shared else _QUEUES_LOCKED
+    rows = tx.rows(statement, {"namespace": namespace, "names": ordered})
     return {row.name: row for row in rows}
 
 
-# --- 4: instances -----------------------------------------------------------------------------------
+# --- 4: instances ---------------------------------------------------------------------------------
 
-_INSTANCES = select(t.instances).where(in_keys(t.instances.c.id, "ids")).order_by(t.instances.c.id)
+_INSTANCES = _by_index(
+    select(t.instances).where(in_keys(t.instances.c.id, "ids")).order_by(t.instances.c.id),
+    t.instances,
+)
 _INSTANCES_LOCKED = _INSTANCES.with_for_update()
 _INSTANCES_SKIPPING = _INSTANCES.with_for_update(skip_locked=True)
 
@@ -130,13 +155,14 @@ def lock_instances(
     return tx.rows(statement, {"ids": ordered})
 
 
-# --- 5: gates ---------------------------------------------------------------------------------------
+# --- 5: gates -------------------------------------------------------------------------------------
 
-_GATES = (
+_GATES = _by_index(
     select(t.gates)
     .where(in_keys(t.gates.c.instance_id, "ids"))
     .order_by(t.gates.c.instance_id)
-    .with_for_update()
+    .with_for_update(),
+    t.gates,
 )
 
 
@@ -146,7 +172,7 @@ def lock_gates(tx: Tx, instance_ids: Sequence[str]) -> Sequence[Row[Any]]:
     return tx.rows(_GATES, {"ids": ordered})
 
 
-# --- 6: stripes of concurrency keys -----------------------------------------------------------------
+# --- 6: stripes of concurrency keys ---------------------------------------------------------------
 
 
 def lock_key_stripes(tx: Tx, key_hashes: Iterable[str]) -> None:
@@ -155,13 +181,12 @@ def lock_key_stripes(tx: Tx, key_hashes: Iterable[str]) -> None:
     _lock_stripes(tx, Rank.KEY_STRIPE, KEY, numbers)
 
 
-# --- 7: tasks ---------------------------------------------------------------------------------------
+# --- 7: tasks -------------------------------------------------------------------------------------
 
 _t = t.tasks.c
-_TASKS = select(t.tasks).where(in_keys(_t.id, "ids")).order_by(_t.id).with_for_update()
-_TASKS_SKIPPING = (
-    select(t.tasks).where(in_keys(_t.id, "ids")).order_by(_t.id).with_for_update(skip_locked=True)
-)
+_TASKS = _by_index(select(t.tasks).where(in_keys(_t.id, "ids")).order_by(_t.id), t.tasks)
+_TASKS_LOCKED = _TASKS.with_for_update()
+_TASKS_SKIPPING = _TASKS.with_for_update(skip_locked=True)
 
 
 def lock_tasks(tx: Tx, task_ids: Iterable[str], *, skip_locked: bool = False) -> dict[str, Task]:
@@ -170,27 +195,29 @@ def lock_tasks(tx: Tx, task_ids: Iterable[str], *, skip_locked: bool = False) ->
     if not ordered:
         return {}
     tx.take(Rank.TASK, ordered, skips_locked=skip_locked)
-    statement = _TASKS_SKIPPING if skip_locked else _TASKS
+    statement = _TASKS_SKIPPING if skip_locked else _TASKS_LOCKED
     return {row.id: task_from_row(row) for row in tx.rows(statement, {"ids": ordered})}
 
 
-def _claimable(keyed: bool) -> Select[Any]:
+def _claimable(*, keyed: bool) -> Select[Any]:
     keys = _t.key_hash.is_(None)
     if keyed:
         keys = or_(keys, in_keys(_t.key_hash, "keys"))
-    return (
+    statement = (
         select(t.tasks)
         .where(
             _t.namespace == bindparam("namespace"),
             _t.queue == bindparam("queue"),
             _t.state == TaskState.QUEUED.value,
             _t.holds == 0,
+            t.UNSETTLED,
             keys,
         )
         .order_by(_t.priority_order, _t.id)
         .limit(bindparam("limit"))
         .with_for_update(skip_locked=True)
     )
+    return _by_index(statement, t.tasks, "ix_tasks_claim")
 
 
 _CLAIMABLE, _CLAIMABLE_KEYED = _claimable(keyed=False), _claimable(keyed=True)
@@ -199,24 +226,27 @@ _CLAIMABLE, _CLAIMABLE_KEYED = _claimable(keyed=False), _claimable(keyed=True)
 def lock_claimable(
     tx: Tx, namespace: str, queue: str, *, keys: Sequence[str], limit: int
 ) -> list[Task]:
-    """What can run, by priority then creation; of keyed tasks only those whose stripes are held (PUL-10)."""
+    """What can run, by priority, then creation (PUL-10).
+
+    Of keyed tasks only those with one of ``keys``, whose stripes are held.
+    """
     params: dict[str, Any] = {"namespace": namespace, "queue": queue, "limit": limit}
     if keys:
         params["keys"] = list(keys)
-    tasks = [
-        task_from_row(row) for row in tx.rows(_CLAIMABLE_KEYED if keys else _CLAIMABLE, params)
-    ]
+    rows = tx.rows(_CLAIMABLE_KEYED if keys else _CLAIMABLE, params)
+    tasks = [task_from_row(row) for row in rows]
     tx.take(Rank.TASK, [task.id for task in tasks], skips_locked=True)
     return tasks
 
 
-# --- 8: result partitions, last ---------------------------------------------------------------------
+# --- 8: result partitions, last -------------------------------------------------------------------
 
-_PARTITIONS = (
+_PARTITIONS = _by_index(
     select(t.result_partitions.c.id, t.result_partitions.c.head_seq)
     .where(in_keys(t.result_partitions.c.id, "ids"))
     .order_by(t.result_partitions.c.id)
-    .with_for_update()
+    .with_for_update(),
+    t.result_partitions,
 )
 
 

@@ -173,9 +173,9 @@ tasks = Table(
     ),
     Index(
         "ix_tasks_claim",
+        "state",  # first: what is open of a namespace is counted by it, whatever the queue
         "namespace",
         "queue",
-        "state",
         "holds",
         "priority_order",
         "id",

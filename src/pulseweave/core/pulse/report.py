@@ -25,7 +25,7 @@ from pulseweave.core.pulse.task import (
     TaskEvent,
     TaskState,
 )
-from pulseweave.kernel.errors import reject
+from pulseweave.kernel.errors import Rejected, reject
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,11 +46,15 @@ class Report:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportedAttempt:
-    """The attempt row that carries the report's token, if there is one."""
+    """The attempt row that carries the report's token, if there is one.
+
+    ``task_state``: where its end led, which is what its report was answered.
+    """
 
     number: int
     report_digest: str | None
     outcome: Outcome | None
+    task_state: TaskState | None = None
 
 
 def report(
@@ -62,15 +66,19 @@ def report(
     now: int,
     chance: Chance,
     late_id: str,
+    kept_id: str | None = None,
 ) -> Answer:
-    """Decide one report. Order of refusals: REPORT_CONFLICT or LEASE_LOST (kept as evidence), NOT_STARTED."""
+    """Decide one report. Order of refusals: REPORT_CONFLICT or LEASE_LOST (as evidence), NOT_STARTED.
+
+    ``kept_id``: the late report that this very report left behind when it came before.
+    """
     match task.phase:
         case Running(token=held) if held == token:
             return _running(task, told, now=now, chance=chance)
         case Leased(token=held) if held == token:
             return _unstarted(task, told, now=now)
         case _:
-            return _stale(task, attempt, told, now=now, late_id=late_id)
+            return _stale(task, attempt, told, now=now, late_id=late_id, kept_id=kept_id)
 
 
 def _running(task: Task, told: Report, *, now: int, chance: Chance) -> Answer:
@@ -107,7 +115,9 @@ def _cancelled(task: Task, closed: AttemptClosed, *, now: int, chance: Chance) -
     """Nothing took effect and nothing runs. Only where cancel was asked; by a timeout it is a failed attempt."""
     if not asked_to_cancel(task, now):
         return Answer(
-            rejected=reject("REPORT_CONFLICT", "CANCELLED is for tasks that were asked to cancel", rule="PUL-4")
+            rejected=reject(
+                "REPORT_CONFLICT", "CANCELLED is for tasks that were asked to cancel", rule="PUL-4"
+            )
         )
     if task.cancel_requested_at is None:
         code = "ATTEMPT_TIMEOUT"
@@ -119,9 +129,7 @@ def _cancelled(task: Task, closed: AttemptClosed, *, now: int, chance: Chance) -
     if task.tainted:
         after = move(task, TaskEvent.CONFIRM_CANCELLED, InReview())
     else:
-        settled = Settled(
-            state=TaskState.CANCELLED, by=SettledBy.ATTEMPT, code="CANCELLED", at=now
-        )
+        settled = Settled(state=TaskState.CANCELLED, by=SettledBy.ATTEMPT, code="CANCELLED", at=now)
         after = move(task, TaskEvent.CONFIRM_CANCELLED, settled)
     event = event_of(after, now, code="CANCELLED", attempt=closed.number)
     change = TaskChange(before=task, after=after, closed=closed, event=event)
@@ -142,10 +150,26 @@ def _unstarted(task: Task, told: Report, *, now: int) -> Answer:
 
 
 def _stale(
-    task: Task, attempt: ReportedAttempt | None, told: Report, *, now: int, late_id: str
+    task: Task,
+    attempt: ReportedAttempt | None,
+    told: Report,
+    *,
+    now: int,
+    late_id: str,
+    kept_id: str | None,
 ) -> Answer:
     if attempt is not None and attempt.report_digest == told.digest:
         return Answer(state=_told_state(attempt), repeated=True)
+    conflict = attempt is not None and attempt.report_digest is not None
+    if kept_id is not None:
+        return Answer(
+            rejected=_refused(kept_id, conflict=conflict), late_report_id=kept_id, repeated=True
+        )
+    if attempt is None and told.outcome is Outcome.FAILED:
+        # Nothing was authorised under this token and nothing is said to have happened.
+        return Answer(
+            rejected=reject("LEASE_LOST", "the lease is not yours any more", rule="PUL-6")
+        )
     late = LateReport(
         id=late_id,
         namespace=task.namespace,
@@ -159,10 +183,7 @@ def _stale(
         result_digest=told.result_digest,
         received_at=now,
     )
-    conflict = attempt is not None and attempt.report_digest is not None
-    code = "REPORT_CONFLICT" if conflict else "LEASE_LOST"
-    message = "another report of this attempt was accepted" if conflict else "the lease was lost before this report"
-    rejected = reject(f"{code}", f"{message}; it is kept as evidence", rule="PUL-6", late_report_id=late_id)
+    rejected = _refused(late_id, conflict=conflict)
     if task.settled:
         event = result_event(
             task, EventKind.LATE, now, code=told.code, attempt=late.attempt, late_report_id=late_id
@@ -174,5 +195,15 @@ def _stale(
     return Answer(change=change, rejected=rejected, late_report_id=late_id)
 
 
+def _refused(late_id: str, *, conflict: bool) -> Rejected:
+    code = "REPORT_CONFLICT" if conflict else "LEASE_LOST"
+    message = (
+        "another report of this attempt was accepted"
+        if conflict
+        else "the lease was lost before this report"
+    )
+    return reject(code, f"{message}; it is kept as evidence", rule="PUL-6", late_report_id=late_id)
+
+
 def _told_state(attempt: ReportedAttempt) -> str | None:
-    return attempt.outcome.value if attempt.outcome is not None else None
+    return attempt.task_state.value if attempt.task_state is not None else None

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from sqlalchemy import bindparam, func, select
 
@@ -11,9 +12,6 @@ from pulseweave.store import schema as t
 from pulseweave.store.setwise import in_keys
 from pulseweave.store.tx import Tx
 
-_OPEN = [
-    s.value for s in (TaskState.QUEUED, TaskState.LEASED, TaskState.RUNNING, TaskState.NEEDS_REVIEW)
-]
 _ENDED = [state.value for state in ENDED]
 
 
@@ -63,17 +61,18 @@ def open_task_limits(
 _OPEN_OF_APPLICATION = select(func.count()).where(
     _t.namespace == bindparam("namespace"),
     _t.application == bindparam("name"),
-    _t.state.in_(_OPEN),
+    t.UNSETTLED,
 )
 _OPEN_OF_QUEUE = select(func.count()).where(
     _t.namespace == bindparam("namespace"),
     _t.queue == bindparam("name"),
-    _t.state.in_(_OPEN),
+    t.UNSETTLED,
 )
 _IN_STATES = select(func.count()).where(
     _t.namespace == bindparam("namespace"),
     _t.queue == bindparam("name"),
     in_keys(_t.state, "states"),
+    t.UNSETTLED,
 )
 
 
@@ -86,15 +85,28 @@ def open_tasks_of_queue(tx: Tx, namespace: str, name: str) -> int:
 
 
 def tasks_in_states(tx: Tx, namespace: str, queue: str, states: Sequence[TaskState]) -> int:
+    """How many of a queue's tasks are in the states, of which none is a settled one."""
     params = {"namespace": namespace, "name": queue, "states": [s.value for s in states]}
     return int(tx.rows(_IN_STATES, params)[0][0])
 
 
 @dataclass(frozen=True, slots=True)
 class QueueSettings:
+    """How a queue may be claimed from. ``max_running`` None: without limit."""
+
     paused: bool
     max_running: int | None
     reviews_hold_slots: bool
+
+    @property
+    def counted_states(self) -> tuple[TaskState, ...]:
+        """The states that take one of the queue's slots (PUL-9)."""
+        running = (TaskState.LEASED, TaskState.RUNNING)
+        return (*running, TaskState.NEEDS_REVIEW) if self.reviews_hold_slots else running
+
+
+def settings_from_row(row: Any) -> QueueSettings:
+    return QueueSettings(bool(row.paused), row.max_running, bool(row.reviews_hold_slots))
 
 
 _SETTINGS = select(t.queues).where(
@@ -105,10 +117,7 @@ _SETTINGS = select(t.queues).where(
 def queue_settings(tx: Tx, namespace: str, names: Iterable[str]) -> dict[str, QueueSettings]:
     """Settings of the queues that have any; a queue never configured is unlimited."""
     rows = tx.rows(_SETTINGS, {"namespace": namespace, "names": sorted(set(names))})
-    return {
-        row.name: QueueSettings(bool(row.paused), row.max_running, bool(row.reviews_hold_slots))
-        for row in rows
-    }
+    return {row.name: settings_from_row(row) for row in rows}
 
 
 _INSTANCE_LIMIT = select(_p.max_open_instances).where(

@@ -3,12 +3,12 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import and_, bindparam, or_, select
+from sqlalchemy import and_, bindparam, select
 
 from pulseweave.core.pulse.change import TaskSpec
 from pulseweave.core.pulse.policy import Backoff
 from pulseweave.core.pulse.report import ReportedAttempt
-from pulseweave.core.pulse.task import SETTLED, Outcome, SettledBy, Task, TaskState
+from pulseweave.core.pulse.task import SETTLED, Holds, Outcome, SettledBy, Task, TaskState
 from pulseweave.store import schema as t
 from pulseweave.store.rows_pulse import backoff_from_text, spec_from_row, task_from_row
 from pulseweave.store.setwise import in_keys
@@ -37,7 +37,7 @@ def backoffs(tx: Tx, task_ids: Iterable[str]) -> dict[str, Backoff]:
 
 
 _ATTEMPTS_BY_TOKEN = select(
-    _a.task_id, _a.lease_token, _a.number, _a.report_digest, _a.outcome
+    _a.task_id, _a.lease_token, _a.number, _a.report_digest, _a.outcome, _a.task_state
 ).where(in_keys(_a.task_id, "ids"))
 
 
@@ -48,9 +48,22 @@ def attempts_by_token(tx: Tx, task_ids: Iterable[str]) -> dict[tuple[str, str], 
             number=row.number,
             report_digest=row.report_digest,
             outcome=Outcome(row.outcome) if row.outcome is not None else None,
+            task_state=TaskState(row.task_state) if row.task_state is not None else None,
         )
         for row in tx.rows(_ATTEMPTS_BY_TOKEN, {"ids": sorted(set(task_ids))})
     }
+
+
+_l = t.late_reports.c
+_LATE_DIGESTS = select(_l.id, _l.task_id, _l.attempt, _l.report_digest).where(
+    in_keys(_l.task_id, "ids")
+)
+
+
+def late_reports_kept(tx: Tx, task_ids: Iterable[str]) -> dict[tuple[str, int | None, str], str]:
+    """(task id, attempt, digest of the report) → the late report that was kept of it (PUL-6)."""
+    rows = tx.rows(_LATE_DIGESTS, {"ids": sorted(set(task_ids))})
+    return {(row.task_id, row.attempt, row.report_digest): row.id for row in rows}
 
 
 _RESULTS = (
@@ -126,19 +139,34 @@ def running_deadlines(tx: Tx, instance_id: str) -> list[dict[str, object]]:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A claimable task seen without a lock."""
+    """A claimable task seen without a lock. ``holder``: the task that holds its key, if one does."""
 
     id: str
     key: str | None
+    holder: str | None
+
+    @property
+    def blocked(self) -> bool:
+        """Whether its key is another task's."""
+        return self.holder is not None and self.holder != self.id
 
 
+_holder = t.tasks.alias("holder")
 _PEEK = (
-    select(_t.id, _t.key_hash)
+    select(
+        _t.id,
+        _t.key_hash,
+        select(_holder.c.id)
+        .where(_holder.c.held_key == _t.key_hash)
+        .scalar_subquery()
+        .label("holder"),
+    )
     .where(
         _t.namespace == bindparam("namespace"),
         _t.queue == bindparam("queue"),
         _t.state == TaskState.QUEUED.value,
         _t.holds == 0,
+        t.UNSETTLED,
     )
     .order_by(_t.priority_order, _t.id)
     .limit(bindparam("limit"))
@@ -148,7 +176,7 @@ _PEEK = (
 def peek_claimable(tx: Tx, namespace: str, queue: str, limit: int) -> list[Candidate]:
     """What a claim would find first; keys among it must be locked before the claim."""
     rows = tx.rows(_PEEK, {"namespace": namespace, "queue": queue, "limit": limit})
-    return [Candidate(row.id, row.key_hash) for row in rows]
+    return [Candidate(row.id, row.key_hash, row.holder) for row in rows]
 
 
 _HOLDERS = select(_t.held_key, _t.id).where(in_keys(_t.held_key, "keys"))
@@ -179,33 +207,21 @@ def next_sweep_at(tx: Tx) -> int | None:
     return int(rows[0].sweep_at) if rows else None
 
 
-_holder = t.tasks.alias("holder")
-_FREE_KEYS = (
-    select(_t.waiting_key)
-    .where(
-        _t.waiting_key.is_not(None),
-        ~select(_holder.c.id).where(_holder.c.held_key == _t.waiting_key).exists(),
-    )
-    .group_by(_t.waiting_key)
-    .order_by(_t.waiting_key)
+_WAITERS = (
+    select(_t.waiting_key, _t.id)
+    .where(_t.waiting_key > bindparam("after"), _t.holds == int(Holds.KEY))
+    .order_by(_t.waiting_key, _t.priority_order, _t.id)
     .limit(bindparam("limit"))
 )
-_FIRST_WAITERS = (
-    select(_t.waiting_key, _t.id)
-    .where(in_keys(_t.waiting_key, "keys"), or_(_t.state == TaskState.QUEUED.value))
-    .order_by(_t.waiting_key, _t.priority_order, _t.id)
-)
 
 
-def free_waited_keys(tx: Tx, limit: int) -> list[str]:
-    """Keys that somebody waits for and nobody holds."""
-    return [row.waiting_key for row in tx.rows(_FREE_KEYS, {"limit": limit})]
+def waited_keys(tx: Tx, *, after: str, limit: int) -> dict[str, str]:
+    """Keys behind ``after`` that tasks wait for → the first of those that wait for nothing else.
 
-
-def first_waiters(tx: Tx, keys: Sequence[str]) -> dict[str, str]:
-    """Key → its first waiter by priority, then creation."""
+    Reads ``limit`` waiters, hence a bounded number of rows; no key found means there is none.
+    """
     found: dict[str, str] = {}
-    for row in tx.rows(_FIRST_WAITERS, {"keys": list(keys)}):
+    for row in tx.rows(_WAITERS, {"after": after, "limit": limit}):
         found.setdefault(row.waiting_key, row.id)
     return found
 

@@ -1,0 +1,1 @@
+"""The SDK: clients, definition builder and worker. Imports nothing of the server."""

@@ -1,0 +1,86 @@
+"""How requests travel, and what a broken connection means: surely not sent, or perhaps carried out.
+
+The difference matters: what was surely not sent may be sent again freely; what may have been carried out is
+sent again only under the same idempotency key, and is OUTCOME_UNKNOWN when the tries are used up.
+"""
+
+import os
+from importlib import import_module
+from typing import Protocol
+
+import httpx2
+
+
+class NotSent(Exception):
+    """No connection was made: nothing can have happened."""
+
+
+class MaybeSent(Exception):
+    """The connection broke after sending began: it may have been carried out."""
+
+
+class Transport(Protocol):
+    def send(
+        self, method: str, path: str, body: bytes | None, headers: dict[str, str], timeout_s: float
+    ) -> tuple[int, dict[str, str], bytes]:
+        """Status, headers, body. Raises NotSent or MaybeSent."""
+
+    def close(self) -> None:
+        """Close connections; sending afterwards is an error."""
+
+
+class HttpTransport:
+    """Connections to one server. Opened lazily, and anew in a forked child (B129)."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url.rstrip("/")
+        self._pid = 0
+        self._http: httpx2.Client | None = None
+
+    def __repr__(self) -> str:
+        return f"HttpTransport({self._url})"
+
+    def _client(self) -> httpx2.Client:
+        if self._http is None or self._pid != os.getpid():
+            limits = httpx2.Limits(max_connections=64, max_keepalive_connections=16)
+            self._http = httpx2.Client(base_url=self._url, limits=limits, trust_env=False)
+            self._pid = os.getpid()
+        return self._http
+
+    def send(
+        self, method: str, path: str, body: bytes | None, headers: dict[str, str], timeout_s: float
+    ) -> tuple[int, dict[str, str], bytes]:
+        timeout = httpx2.Timeout(timeout_s, connect=min(timeout_s, 5))
+        try:
+            answer = self._client().request(
+                method, path, content=body, headers=headers, timeout=timeout
+            )
+        except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout) as error:
+            raise NotSent(str(error) or type(error).__name__) from None
+        except httpx2.TransportError as error:
+            raise MaybeSent(str(error) or type(error).__name__) from None
+        return answer.status_code, dict(answer.headers), answer.content
+
+    def close(self) -> None:
+        if self._http is not None and self._pid == os.getpid():
+            self._http.close()
+        self._http = None
+
+
+class EmbeddedTransport:
+    """A server inside this process (``pulseweave.embedded``), found by name so that nothing imports it."""
+
+    def __init__(self, url: str) -> None:
+        self._embedded = import_module("pulseweave.embedded").open_embedded(url)
+        self.token: str = self._embedded.token
+
+    def send(
+        self, method: str, path: str, body: bytes | None, headers: dict[str, str], timeout_s: float
+    ) -> tuple[int, dict[str, str], bytes]:
+        answer: tuple[int, dict[str, str], bytes] = self._embedded.send(
+            method, path, body, headers, timeout_s
+        )
+        return answer
+
+    def close(self) -> None:
+        self._embedded.close()
