@@ -55,7 +55,7 @@ class PreparedClaim:
         for queue, share in shares.items():
             candidates = self.seen[queue].candidates
             keys = sorted({c.key for c in candidates if c.key is not None})
-            limit = share + sum(1 for c in candidates if c.blocked)
+            limit = _reach(candidates, share) if self.seen[queue].free else len(candidates)
             if limit:
                 found += locks.lock_claimable(tx, self.namespace, queue, keys=keys, limit=limit)
         held = {task.key for task in found if task.key is not None}
@@ -64,7 +64,7 @@ class PreparedClaim:
         return found
 
     def room_after(self, changes: Sequence[TaskChange]) -> dict[str, int]:
-        """Leases that each queue has room for, with the slots that this turn's changes gave back."""
+        """Leases that each queue has room for, with the slots that the changes give back."""
         freed: Counter[str] = Counter()
         for change in changes:
             settings = self.settings.get(change.before.queue)
@@ -92,7 +92,7 @@ def prepare_claim(
 ) -> PreparedClaim:
     """Lock limited queues and the stripes of keys that a claim would meet.
 
-    ``freeable``: slots that the same turn may give back before it claims.
+    The queues are taken from in rotation, in the order in which they are given; ``freeable``: slots that the same turn may give back before it claims.
     """
     names = list(dict.fromkeys(queues))
     settings = _locked_settings(tx, namespace, names)
@@ -115,7 +115,7 @@ def prepare_claim(
 
 
 def something_claimable(tx: Tx, namespace: str, queues: Sequence[str]) -> bool:
-    """Whether a claim might find something; a read for those who would rather not lock for nothing."""
+    """Whether a claim might find something: for those who would rather not lock for nothing."""
     settings = queue_facts.queue_settings(tx, namespace, queues)
     paused = {queue for queue, found in settings.items() if found.paused}
     return any(
@@ -148,8 +148,27 @@ def _see(tx: Tx, namespace: str, queue: str, wanted: int) -> tuple[list[Candidat
 
 def _unblocked(candidates: Sequence[Candidate]) -> int:
     """Of tasks with one key the first counts, and none when another task holds the key."""
-    keyed = {c.key for c in candidates if c.key is not None and not c.blocked}
-    return sum(1 for c in candidates if c.key is None) + len(keyed)
+    return sum(_in_turn(candidates))
+
+
+def _reach(candidates: Sequence[Candidate], share: int) -> int:
+    """How far down the candidates a share of unblocked ones reaches."""
+    for at, unblocked in enumerate(_in_turn(candidates)):
+        if share == 0:
+            return at
+        share -= unblocked
+    return len(candidates)
+
+
+def _in_turn(candidates: Sequence[Candidate]) -> list[bool]:
+    """For each candidate whether no key stands in its way."""
+    keys: set[str] = set()
+    found: list[bool] = []
+    for candidate in candidates:
+        found.append(not candidate.blocked and candidate.key not in keys)
+        if candidate.key is not None:
+            keys.add(candidate.key)
+    return found
 
 
 def _shares(free: Mapping[str, int], limit: int) -> dict[str, int]:

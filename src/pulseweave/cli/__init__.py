@@ -1,0 +1,8 @@
+"""The command ``weave``: tables and trees for people, ``--json`` for programs, exit codes by kind of refusal."""
+
+
+def main() -> None:
+    """Entry point."""
+    from pulseweave.cli.app import run
+
+    run()

@@ -1,0 +1,1 @@
+"""One module a subject; each command is a plain typed function."""

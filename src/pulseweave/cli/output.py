@@ -1,0 +1,123 @@
+"""What commands print: tables and trees for people, one JSON document for programs, problems to stderr."""
+
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+from rich.tree import Tree
+
+from pulseweave.kernel import canonical
+from pulseweave.kernel.errors import OutcomeUnknown, Rejected, Unavailable, WeaveError
+from pulseweave.sdk.calls import plain
+from pulseweave.wire.workflows import StepView
+
+out = Console(highlight=False, soft_wrap=False)
+err = Console(stderr=True, highlight=False)
+
+STYLES = {
+    "SUCCEEDED": ("✓", "green"),
+    "IGNORED": ("~", "yellow"),
+    "FAILED": ("✗", "red"),
+    "CANCELLED": ("⊘", "magenta"),
+    "NEEDS_REVIEW": ("?", "bold yellow"),
+    "ACTIVE": ("▶", "cyan"),
+    "RUNNING": ("▶", "cyan"),
+    "CANCELLING": ("⊘", "magenta"),
+    "WAITING": ("·", "dim"),
+}
+
+#: Exit codes by kind: 1 unexpected, 2 wrong use, 3 refused by the facts, 4 not found, 5 denied, 6 quota,
+#: 7 unavailable, 8 outcome unknown.
+EXIT_UNEXPECTED, EXIT_USAGE = 1, 2
+
+
+def exit_code(error: WeaveError) -> int:
+    match error:
+        case OutcomeUnknown():
+            return 8
+        case Unavailable():
+            return 7
+        case Rejected() if error.status in (401, 403):
+            return 5
+        case Rejected() if error.status == 404:
+            return 4
+        case Rejected() if error.status == 429:
+            return 6
+        case Rejected() if error.status in (400, 413, 422):
+            return EXIT_USAGE
+        case Rejected():
+            return 3
+        case _:
+            return EXIT_UNEXPECTED
+
+
+def as_json(value: Any) -> None:
+    """The only thing on stdout when ``--json`` is given."""
+    if isinstance(value, msgspec.Struct | list | tuple):
+        value = plain(value)
+    sys.stdout.write(canonical.encode(value) + "\n")
+
+
+def problem(error: WeaveError) -> None:
+    """What was wrong, where, and what would help."""
+    line = Text.assemble((error.code, "bold red"), f"  {error.message}")
+    err.print(line)
+    if error.rule:
+        err.print(f"  rule    {error.rule}", style="dim")
+    needed = error.detail.get("needed") or error.entry.needed
+    err.print(f"  needed  {needed}", style="dim")
+    for name in ("pointer", "current_revision", "current_control_revision"):
+        if name in error.detail:
+            err.print(f"  {name}  {error.detail[name]}", style="dim")
+    for one in error.detail.get("problems") or []:
+        err.print(f"  {one.get('pointer') or '/'}  {one.get('code', '')} {one.get('message', '')}")
+
+
+def state(word: str) -> Text:
+    mark, style = STYLES.get(word, ("", ""))
+    return Text(f"{mark} {word}".strip(), style=style)
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, title: str | None = None) -> None:
+    made = Table(*columns, title=title, box=None, pad_edge=False, header_style="bold")
+    count = 0
+    for row in rows:
+        made.add_row(*(cell if isinstance(cell, Text) else Text(str(cell)) for cell in row))
+        count += 1
+    out.print(made) if count else out.print("nothing to show", style="dim")
+
+
+def step_tree(steps: StepView, title: Text) -> Tree:
+    """The instance's steps with their states, as a tree."""
+    tree = Tree(title)
+    for child in steps.children:
+        _add(tree, child)
+    return tree
+
+
+def _add(tree: Tree, step: StepView) -> None:
+    label = Text()
+    if step.label is not None:
+        label.append(f"{step.label}: ", style="dim")
+    label.append(step.key or "", style="bold")
+    if step.kind != "task":
+        label.append(f" {step.kind}", style="dim")
+    label.append("  ")
+    label.append_text(state(step.state))
+    activation = step.activation
+    if activation is not None:
+        if step.activations_count > 1:
+            label.append(f"  activation {activation.sequence}", style="dim")
+        if activation.review_cause:
+            label.append(f"  {activation.review_cause}", style="yellow")
+        if isinstance(activation.error, dict):
+            label.append(f"  {activation.error.get('code')}: {activation.error.get('message')}", style="red")
+        if activation.output_source == "CONCLUSION":
+            label.append("  concluded by a person", style="dim")
+    branch = tree.add(label)
+    for child in step.children:
+        _add(branch, child)
