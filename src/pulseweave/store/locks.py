@@ -14,7 +14,7 @@ import hashlib
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from sqlalchemy import Row, Select, Table, bindparam, or_, select
+from sqlalchemy import ColumnElement, Row, Select, Table, bindparam, or_, select
 
 from pulseweave.core.pulse.task import Task, TaskState
 from pulseweave.store import schema as t
@@ -200,7 +200,7 @@ def lock_tasks(tx: Tx, task_ids: Iterable[str], *, skip_locked: bool = False) ->
 
 
 def _claimable(*, keyed: bool) -> Select[Any]:
-    keys = _t.key_hash.is_(None)
+    keys: ColumnElement[bool] = _t.key_hash.is_(None)
     if keyed:
         keys = or_(keys, in_keys(_t.key_hash, "keys"))
     statement = (

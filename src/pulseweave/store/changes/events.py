@@ -16,10 +16,14 @@ _HEADS = SetUpdate(
 )
 
 
-def append_events(tx: Tx, events: Sequence[ResultEvent]) -> None:
-    """Lock the partitions, number the events behind their heads, move the heads."""
+def append_events(tx: Tx, events: Sequence[ResultEvent]) -> list[tuple[int, int]]:
+    """Lock the partitions, number the events behind their heads, move the heads.
+
+    Answers (partition, seq) of each. No receipt, audit or journal may hold them (REC-7): they are
+    known only when everything else has been written.
+    """
     if not events:
-        return
+        return []
     heads = lock_partitions(tx, {event.partition_id for event in events})
     tails = dict(heads)
     rows: list[dict[str, Any]] = []
@@ -52,3 +56,4 @@ def append_events(tx: Tx, events: Sequence[ResultEvent]) -> None:
     )
     for partition in tails:
         tx.hint("partition", partition)
+    return [(row["partition_id"], row["seq"]) for row in rows]

@@ -1,7 +1,7 @@
-"""Writes of tasks, attempts and late reports: one statement a kind, each conditional, each counted.
+"""Writes of tasks, attempts and late reports: one statement a kind, conditional and counted.
 
-A task row is matched by id, state, revision, holds and lease token as they were when decided; an attempt is
-closed only while it is open. What does not match rolls the transaction back (PUL-6, B013, B017).
+A task row is matched by id, state, revision, holds and lease token as they were when decided; an
+attempt is closed only while it is open. What does not match rolls the transaction back (PUL-6).
 """
 
 from collections.abc import Sequence
@@ -17,6 +17,7 @@ from pulseweave.core.pulse.change import (
     TaskCreated,
 )
 from pulseweave.core.pulse.task import Holds, Outcome, Queued, Task
+from pulseweave.kernel.check import invariant
 from pulseweave.store import schema as t
 from pulseweave.store.guard import Rank
 from pulseweave.store.rows_pulse import TASK_MOVING, spec_row, task_moving, task_row
@@ -26,7 +27,7 @@ from pulseweave.store.tx import Tx
 _TASK = SetUpdate(
     t.tasks,
     keys=("id",),
-    expect=("state", "revision", "lease_token"),
+    expect=("state", "revision", "holds", "lease_token"),
     set=TASK_MOVING,
     rank=Rank.TASK,
 )
@@ -66,7 +67,7 @@ def insert_tasks(tx: Tx, created: Sequence[TaskCreated]) -> None:
 
 
 def write_task_changes(tx: Tx, changes: Sequence[TaskChange]) -> None:
-    """Everything but the events, which the caller appends last."""
+    """Everything but the events, which the caller appends last. One change of a task at a time."""
     moved = [change for change in changes if change.after != change.before]
     tx.update_many(_TASK, [_task_update(change) for change in moved])
     tx.insert_many(t.attempts, [_opened(c.opened) for c in changes if c.opened is not None])
@@ -75,7 +76,8 @@ def write_task_changes(tx: Tx, changes: Sequence[TaskChange]) -> None:
     for change in changes:
         if change.unknown_settled_by is not None:
             params = {"of_task": change.after.id, "audit_id": change.unknown_settled_by}
-            tx.execute(_REVIEWED, params)
+            reviewed = tx.execute(_REVIEWED, params)
+            invariant(reviewed > 0, "a review settles an unknown attempt", task_id=change.after.id)
         _hint_claimable(tx, change.after)
         if change.before.holds_key and not change.after.holds_key:
             tx.hint("key", change.before.key)
@@ -92,6 +94,7 @@ def _task_update(change: TaskChange) -> dict[str, Any]:
         "id": before.id,
         "expect_state": before.state.value,
         "expect_revision": before.revision,
+        "expect_holds": int(before.holds),
         "expect_lease_token": before.token,
         **task_moving(change.after.check()),
     }

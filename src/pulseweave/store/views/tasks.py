@@ -1,4 +1,4 @@
-"""Tasks as people and programs read them: with spec, attempts and late reports; and the result stream."""
+"""Tasks as people and programs read them: with attempts and late reports; the result stream."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,1 +1,1 @@
-"""Pulse's transactions: the workers' turn, stand-alone tasks, the sweeper's and the promoter's steps."""
+"""Pulse's transactions: workers' turns, stand-alone tasks, the sweeper's and promoter's steps."""

@@ -1,4 +1,8 @@
-"""Cancel one task: a stand-alone one, or a workflow's alone, the undo of a mistaken retry (PUL-8, PUL-18)."""
+"""Cancel one task: a stand-alone one, or a workflow's alone, the undo of a mistaken retry.
+
+Unstarted and untainted it is CANCELLED at once; running it is asked, and its report or lost lease
+decides (PUL-8, PUL-18).
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,7 +10,7 @@ from typing import Any
 
 from pulseweave.core.identity import Permission, Principal
 from pulseweave.core.pulse import cancel as core
-from pulseweave.core.pulse.task import Task
+from pulseweave.core.pulse.task import Task, TaskState
 from pulseweave.kernel import canonical
 from pulseweave.kernel.errors import Rejected, reject
 from pulseweave.kernel.ids import IdSource
@@ -64,6 +68,16 @@ def _decide(task: Task, command: CancelTask, now: int) -> Decided | Rejected:
             current_task_revision=str(task.revision),
         )
     change = core.cancel(task, now=now)
-    if change is None:
+    return _refuse(task) if change is None else Decided(change=change)
+
+
+def _refuse(task: Task) -> Rejected:
+    """Why there is nothing to cancel: it has settled, or only its execution's end is missing."""
+    if task.settled:
         return reject("TASK_SETTLED", f"task {task.id} is {task.state}: there is nothing to cancel")
-    return Decided(change=change)
+    told = "a review" if task.state is TaskState.NEEDS_REVIEW else "its worker's report"
+    return reject(
+        "EXECUTION_UNSETTLED",
+        f"task {task.id} is {task.state}: {told} decides what became of it",
+        rule="PUL-8",
+    )

@@ -92,7 +92,8 @@ def prepare_claim(
 ) -> PreparedClaim:
     """Lock limited queues and the stripes of keys that a claim would meet.
 
-    The queues are taken from in rotation, in the order in which they are given; ``freeable``: slots that the same turn may give back before it claims.
+    The queues are taken from in rotation, in the order in which they are given; ``freeable``:
+    slots that the same turn may give back before it claims.
     """
     names = list(dict.fromkeys(queues))
     settings = _locked_settings(tx, namespace, names)

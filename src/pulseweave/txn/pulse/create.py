@@ -1,6 +1,7 @@
 """Create a stand-alone task: idempotent by its key, refused when a quota is full (PUL-12)."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from pulseweave.core.identity import Principal
 from pulseweave.core.pulse.change import TaskCreated, TaskSpec
@@ -23,7 +24,10 @@ from pulseweave.txn.weave.quota import lock_quotas, quota_refusal
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskOrder:
-    """A stand-alone task as ordered. ``input``: canonical JSON text; durations count from its creation."""
+    """A stand-alone task as ordered. ``input``: canonical JSON text.
+
+    Durations count from its creation. Deadline and latest start become absolute then (PUL-7).
+    """
 
     queue: str
     handler: str
@@ -40,6 +44,7 @@ class TaskOrder:
 def create_task(
     database: Database, order: TaskOrder, *, principal: Principal, ids: IdSource
 ) -> tuple[TaskDetail, bool]:
+    """The task, and whether this call made it. Raises IDEMPOTENCY_CONFLICT, QUOTA_EXCEEDED."""
     return run(database, lambda tx: _create(tx, order, principal, ids))
 
 
@@ -55,9 +60,12 @@ def _create(
     )
     found = stand_alone_by_key(tx, namespace, order.task_key)
     if found is not None:
-        _check_same(found, specs(tx, [found.id])[found.id], order)
+        _check_same(found, specs(tx, [found.id])[found.id], order, principal)
         return task_details(tx, [found.id])[0], False
-    created = _task(order, principal, tx.now(), ids, partitions_of(tx, namespace))
+    partition_id = _partition(partitions_of(tx, namespace), namespace, order.task_key)
+    created = _new(
+        order, principal, task_id=ids.next(), partition_id=partition_id, created_at=tx.now()
+    )
     room = quotas.room()
     if not room.take([created.task]):
         raise quota_refusal(room)
@@ -65,32 +73,58 @@ def _create(
     return task_details(tx, [created.task.id])[0], True
 
 
-def _check_same(task: Task, spec: TaskSpec, order: TaskOrder) -> None:
-    """The same key stands for the same task; another one conflicts."""
-    same = (
-        spec.input_digest == canonical.digest(order.input)
-        and spec.handler == order.handler
-        and task.queue == order.queue
+def _check_same(task: Task, spec: TaskSpec, order: TaskOrder, principal: Principal) -> None:
+    """The same key stands for the same order, whoever sends it; another one conflicts."""
+    again = _new(
+        order,
+        principal,
+        task_id=task.id,
+        partition_id=task.partition_id,
+        created_at=spec.created_at,
     )
-    if not same:
-        raise reject(
-            "IDEMPOTENCY_CONFLICT",
-            f"the task key {order.task_key} was used for another task",
-            task_id=task.id,
-        )
+    same_spec = replace(again.spec, created_by=spec.created_by) == spec
+    if same_spec and _fixed(again.task) == _fixed(task):
+        return
+    raise reject(
+        "IDEMPOTENCY_CONFLICT",
+        f"the task key {order.task_key} was used for another task",
+        task_id=task.id,
+    )
 
 
-def _task(
-    order: TaskOrder, principal: Principal, now: int, ids: IdSource, partitions: list[int]
+def _fixed(task: Task) -> tuple[object, ...]:
+    """What an order says about a task's row."""
+    return (
+        task.queue,
+        task.effect,
+        task.priority,
+        task.max_attempts,
+        task.lease_ms,
+        task.attempt_timeout_ms,
+        task.deadline_at,
+        task.start_by,
+    )
+
+
+def _partition(partitions: Sequence[int], namespace: str, task_key: str) -> int:
+    digest = canonical.digest_of([namespace, task_key]).removeprefix("sha256:")
+    return partitions[int(digest[:8], 16) % len(partitions)]
+
+
+def _new(
+    order: TaskOrder,
+    principal: Principal,
+    *,
+    task_id: str,
+    partition_id: int,
+    created_at: int,
 ) -> TaskCreated:
-    namespace = principal.namespace
-    digest = canonical.digest_of([namespace, order.task_key]).removeprefix("sha256:")
     task = Task(
-        id=ids.next(),
-        namespace=namespace,
+        id=task_id,
+        namespace=principal.namespace,
         application=principal.application,
         queue=order.queue,
-        partition_id=partitions[int(digest[:8], 16) % len(partitions)],
+        partition_id=partition_id,
         instance_id=None,
         activation_id=None,
         effect=order.policy.effect,
@@ -98,13 +132,13 @@ def _task(
         max_attempts=order.policy.max_attempts,
         lease_ms=order.policy.lease_ms,
         attempt_timeout_ms=order.policy.attempt_timeout_ms,
-        deadline_at=after_ms(now, order.deadline_ms),
-        start_by=after_ms(now, order.start_within_ms),
-        key=key_hash(namespace, order.concurrency_key),
+        deadline_at=after_ms(created_at, order.deadline_ms),
+        start_by=after_ms(created_at, order.start_within_ms),
+        key=key_hash(principal.namespace, order.concurrency_key),
         phase=Queued(),
     )
     spec = TaskSpec(
-        task_id=task.id,
+        task_id=task_id,
         handler=order.handler,
         input=order.input,
         input_digest=canonical.digest(order.input),
@@ -113,7 +147,7 @@ def _task(
         concurrency_key=order.concurrency_key,
         retry_of=None,
         task_key=order.task_key,
-        created_at=now,
+        created_at=created_at,
         created_by=principal.actor,
     )
     return TaskCreated(task=task, spec=spec)

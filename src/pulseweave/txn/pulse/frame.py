@@ -1,7 +1,7 @@
-"""The frame around a person's command on one task: key, receipt, audit, event, in one transaction.
+"""The frame around a person's command on one task: key, receipt, audit and event together.
 
-Used by cancel, review and declare-lost. Locks: operation stripe → task → result partition. The credential is
-read again inside (REC-1); what is refused leaves nothing (REC-7).
+Used by cancel, review and declare-lost. Locks: operation stripe → task → result partition. The
+credential is read again inside (REC-1); what is refused leaves nothing (REC-7).
 """
 
 from collections.abc import Callable, Mapping
@@ -78,12 +78,12 @@ def command_on_task(
     if isinstance(decided, Rejected):
         raise decided
     receipt = _receipt(command, decided.change.after, audit_id)
-    _write(tx, command, decided, receipt, now)
+    _write(tx, command, decided, receipt, now=now)
     return receipt
 
 
 def _write(
-    tx: Tx, command: TaskCommand, decided: Decided, receipt: Mapping[str, Any], now: int
+    tx: Tx, command: TaskCommand, decided: Decided, receipt: Mapping[str, Any], *, now: int
 ) -> None:
     before = decided.change.before
     audit = ExecutionAudit(

@@ -76,7 +76,9 @@ def _decide(
     now: int,
     audit_id: str,
 ) -> Decided | Rejected:
-    """Order of refusals: DECLARATION_REQUIRED, NOT_OWNED, TASK_REVISION_CONFLICT, TASK_NOT_IN_REVIEW, result."""
+    """Order of refusals: DECLARATION_REQUIRED, NOT_OWNED, TASK_REVISION_CONFLICT,
+    TASK_NOT_IN_REVIEW, then those of the result.
+    """
     if not command.declared:
         return reject(
             "DECLARATION_REQUIRED",

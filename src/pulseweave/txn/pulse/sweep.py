@@ -1,4 +1,8 @@
-"""The sweeper's step: what time alone does to tasks, a bounded batch at a time (PUL-2, PUL-3, PUL-7)."""
+"""The sweeper's step: what time alone does to tasks, a bounded batch at a time.
+
+Lapsed leases, passed deadlines and latest starts, ended delays (PUL-2, PUL-3, PUL-5, PUL-7). What
+is due is seen without a lock and judged again on the locked row.
+"""
 
 from pulseweave.core.pulse.change import TaskChange
 from pulseweave.core.pulse.outcome import Chance

@@ -202,7 +202,7 @@ class _Turn:
             self.backoffs = facts.backoffs(self.tx, failing)
 
     def _is_stale(self, told: Reported) -> bool:
-        """The token doesn't stand on the row: was it an attempt's once?"""
+        """The token doesn't stand on the row (any more)."""
         task = self.tasks.get(told.task_id)
         return task is not None and task.token != told.token
 
