@@ -139,7 +139,7 @@ def running_deadlines(tx: Tx, instance_id: str) -> list[dict[str, object]]:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A claimable task seen without a lock. ``holder``: the task that holds its key, if one does."""
+    """A claimable task seen without a lock. ``holder``: who holds its key, if anyone does."""
 
     id: str
     key: str | None
