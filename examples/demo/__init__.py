@@ -1,0 +1,1 @@
+"""The demo: ten orders, a worker killed between a charge and its report, and what a person then does."""

@@ -1,0 +1,105 @@
+"""The processes of the demo: provider, server and worker, each real, each stopped by its pid."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from examples.provider.process import REPOSITORY, ProviderProcess
+
+START_SECONDS_MAX = 30
+STOP_SECONDS_MAX = 20
+
+
+class Processes:
+    """Everything in one folder; ``close`` stops what still runs."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.database = f"sqlite:///{folder / 'weave.db'}"
+        self.provider = ProviderProcess(folder / "ledger.db")
+        self.url = ""
+        self.token = ""
+        self._server: subprocess.Popen[str] | None = None
+        self._worker: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Provider and server up, schema made, a token in hand."""
+        self.provider.start()
+        self._weave("db", "upgrade", "--database", self.database)
+        made = self._weave(
+            "token", "create", "demo", "--permission", "all", "--queue", "*", "--json",
+            "--database", self.database,
+        )  # fmt: skip
+        self.token = json.loads(made)["token"]
+        self._server = subprocess.Popen(  # noqa: S603
+            [*_WEAVE, "server", "--database", self.database, "--port", "0"],
+            cwd=REPOSITORY,
+            stdout=subprocess.PIPE,
+            stderr=self._log("server").open("ab"),
+            text=True,
+        )
+        ready = self._server.stdout.readline() if self._server.stdout else ""
+        if not ready:
+            raise RuntimeError(f"the server did not start; {self._log('server')} says why")
+        self.url = json.loads(ready)["url"]
+
+    def start_worker(self) -> int:
+        """A worker with the order handlers; its pid."""
+        environment = {
+            **os.environ,
+            "WEAVE_URL": self.url,
+            "WEAVE_TOKEN": self.token,
+            "PROVIDER_URL": self.provider.url,
+        }
+        with self._log("worker").open("ab") as log:
+            self._worker = subprocess.Popen(  # noqa: S603
+                [*_WEAVE, "worker", "examples.orders.handlers:worker"],
+                cwd=REPOSITORY,
+                env=environment,
+                stdout=log,
+                stderr=log,
+            )
+        return self._worker.pid
+
+    def kill_worker(self) -> int:
+        """SIGKILL: no goodbye, no report. Its pid."""
+        if self._worker is None:
+            raise RuntimeError("no worker runs")
+        self._worker.send_signal(signal.SIGKILL)
+        self._worker.wait()
+        return self._worker.pid
+
+    def close(self) -> None:
+        for process in (self._worker, self._server):
+            if process is not None and process.poll() is None:
+                process.send_signal(signal.SIGTERM)
+                try:
+                    process.wait(STOP_SECONDS_MAX)
+                except subprocess.TimeoutExpired:
+                    process.kill()
+                    process.wait()
+        if self._server is not None and self._server.stdout is not None:
+            self._server.stdout.close()
+        self.provider.stop()
+
+    def _log(self, name: str) -> Path:
+        return self.folder / f"{name}.log"
+
+    def _weave(self, *words: str) -> str:
+        done = subprocess.run(  # noqa: S603
+            [*_WEAVE, *words],
+            cwd=REPOSITORY,
+            capture_output=True,
+            text=True,
+            timeout=START_SECONDS_MAX,
+            check=False,
+        )
+        if done.returncode:
+            raise RuntimeError(f"weave {' '.join(words[:2])}: {done.stderr or done.stdout}")
+        return done.stdout
+
+
+_WEAVE = (sys.executable, "-m", "pulseweave.cli")

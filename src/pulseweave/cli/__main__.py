@@ -1,0 +1,5 @@
+"""``python -m pulseweave.cli``."""
+
+from pulseweave.cli import main
+
+main()
