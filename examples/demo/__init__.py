@@ -1,1 +1,3 @@
-"""The demo: ten orders, a worker killed between a charge and its report, and what a person then does."""
+"""The demo: ten orders, a worker killed between a charge and its report, and what a person then
+does.
+"""

@@ -97,11 +97,15 @@ class Story:
         why = {"reason": "found at the provider by order id", "evidence_ref": evidence}
         command = {**self._ready(item, "REVIEW_TASK"), **why, "execution_settled": True}
         receipt = recovery.review_task(run, **command, verdict="SUCCEEDED", result=charge)
-        self._say(f"ReviewTask: task {receipt.details['task_state']}; instance {receipt.state_after}")
+        self._say(
+            f"ReviewTask: task {receipt.details['task_state']}; instance {receipt.state_after}"
+        )
         self._wait_for(lambda: self._applies(run, "RESOLVE_STEP"), "the verdict to be consumed")
         command = {**self._ready(self._item(run), "RESOLVE_STEP"), **why, "execution_settled": True}
         receipt = recovery.resolve_step(run, **command, verdict="SUCCEEDED", result=charge)
-        self._say(f"ResolveStep: step {receipt.details['step_state']}; instance {receipt.state_after}")
+        self._say(
+            f"ResolveStep: step {receipt.details['step_state']}; instance {receipt.state_after}"
+        )
         command = {**self._ready(self._item(run), "CONTINUE"), **why, "review_resolved": True}
         receipt = recovery.continue_instance(run, **command)
         self._say(f"Continue: instance {receipt.state_after}, gate {receipt.gate}")
@@ -131,7 +135,7 @@ class Story:
     def _end(self) -> None:
         self._chapter("The end", "the provider's ledger, and who did what")
         charges = self.provider.effects(kind="charge")
-        counts = {order_id: 0 for order_id in self.runs}
+        counts = dict.fromkeys(self.runs, 0)
         for charge in charges:
             counts[charge["order_id"]] += 1
         table = Table("ORDER", "STATE", "CHARGES", box=None, header_style="bold")
@@ -139,10 +143,17 @@ class Story:
         for order_id, state in states.items():
             table.add_row(order_id, state, str(counts[order_id]))
         self.console.print(table)
-        audit = Table("AT", "LAYER", "OPERATION", "ACTOR", "REASON", "EVIDENCE", box=None, header_style="bold")
+        audit = Table(
+            "AT", "LAYER", "OPERATION", "ACTOR", "REASON", "EVIDENCE", box=None, header_style="bold"
+        )
         for entry in self.client.instances.audit(self.runs[LOST]):
             audit.add_row(
-                entry.at[11:19], entry.layer, entry.operation, entry.actor, str(entry.reason), str(entry.evidence_ref)
+                entry.at[11:19],
+                entry.layer,
+                entry.operation,
+                entry.actor,
+                str(entry.reason),
+                str(entry.evidence_ref),
             )
         self.console.print(audit)
         wrong = {o: n for o, n in counts.items() if n != 1}
@@ -175,10 +186,14 @@ class Story:
 
     def _applies(self, instance_id: str, operation: str) -> bool:
         detail = self._detail(instance_id)
-        return any(o.operation == operation and o.applies for i in detail.reviews for o in i.operations)
+        return any(
+            o.operation == operation and o.applies for i in detail.reviews for o in i.operations
+        )
 
     def _ready(self, item: ReviewItem, operation: str) -> dict[str, Any]:
-        """The ready command: ids and revisions are filled in, what only a person can give is left out."""
+        """The ready command: ids and revisions are filled in, what only a person can give is left
+        out.
+        """
         ready = next(o.command for o in item.operations if o.operation == operation)
         return {name: value for name, value in ready.items() if value is not None}
 

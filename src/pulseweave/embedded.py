@@ -1,6 +1,7 @@
 """A whole server inside this process, for ``Client.embedded``: same façade, same API, no socket.
 
-Stands above the server's layers; the SDK finds it by name when it is asked for, and never imports it.
+Stands above the server's layers; the SDK finds it by name when it is asked for, and never imports
+it.
 """
 
 import asyncio
@@ -10,8 +11,8 @@ import httpx2
 
 from pulseweave.core.identity import Permission
 from pulseweave.server.assemble import assemble
-from pulseweave.store.migrate import upgrade
 from pulseweave.store.engine import open_database
+from pulseweave.store.migrate import upgrade
 from pulseweave.txn.admin.namespaces import create_namespace
 from pulseweave.txn.admin.tokens import TokenOrder, create_token
 
@@ -50,9 +51,7 @@ class Embedded:
         self, method: str, path: str, body: bytes | None, headers: dict[str, str], timeout_s: float
     ) -> tuple[int, dict[str, str], bytes]:
         """One request, answered as over HTTP."""
-        request = self._http.request(
-            method, path, content=body, headers=headers, timeout=timeout_s
-        )
+        request = self._http.request(method, path, content=body, headers=headers, timeout=timeout_s)
         answer = asyncio.run_coroutine_threadsafe(request, self._loop).result()
         return answer.status_code, dict(answer.headers), answer.content
 

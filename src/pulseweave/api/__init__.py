@@ -1,1 +1,3 @@
-"""The HTTP interface: one table of endpoints makes the routes, the permissions and the OpenAPI document."""
+"""The HTTP interface: one table of endpoints makes the routes, the permissions and the OpenAPI
+document.
+"""

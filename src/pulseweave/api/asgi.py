@@ -1,7 +1,7 @@
 """The ASGI application: decode, authenticate, hand to the façade in a bounded thread pool, encode.
 
-A long poll holds neither a thread nor a connection while it waits (B105). What goes wrong unexpectedly is
-logged under a request id and answered as INTERNAL without its text.
+A long poll holds neither a thread nor a connection while it waits (B105). What goes wrong
+unexpectedly is logged under a request id and answered as INTERNAL without its text.
 """
 
 import asyncio
@@ -107,7 +107,9 @@ class Api:
     async def _wait_for_work(
         self, endpoint: Endpoint, call: Call, reply: Reply, request: Request
     ) -> Reply:
-        """Hold a turn that found nothing until there is work, its wait is over, or its caller is gone."""
+        """Hold a turn that found nothing until there is work, its wait is over, or its caller is
+        gone.
+        """
         body: TurnRequest = call.body
         loop = asyncio.get_running_loop()
         ends_at = loop.time() + body.wait_ms / 1000
@@ -167,5 +169,3 @@ def make_asgi(app: Facade, *, threads: int, extra: list[Any] | None = None) -> S
     )
     asgi.state.api = api
     return asgi
-
-

@@ -39,7 +39,9 @@ def convert(value: Any, kind: type[M]) -> M:
 
 
 def _pointer(path: str) -> str:
-    return canonical.pointer(match.group(1) or match.group(2) or "-" for match in _PART.finditer(path))
+    return canonical.pointer(
+        match.group(1) or match.group(2) or "-" for match in _PART.finditer(path)
+    )
 
 
 def payload_text(value: Any, place: str) -> str:

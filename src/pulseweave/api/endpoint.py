@@ -15,7 +15,9 @@ from pulseweave.wire.base import Wire
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """One authenticated request. ``body`` has the endpoint's type; ``query`` and ``path`` are texts."""
+    """One authenticated request. ``body`` has the endpoint's type; ``query`` and ``path`` are
+    texts.
+    """
 
     app: Facade
     principal: Principal
@@ -58,7 +60,12 @@ class Call:
         text = self.query.get(name)
         if text is None:
             return default
-        if text.isdecimal() and text.isascii() and len(text) <= 19 and smallest <= int(text) <= largest:
+        if (
+            text.isdecimal()
+            and text.isascii()
+            and len(text) <= 19
+            and smallest <= int(text) <= largest
+        ):
             return int(text)
         raise reject(
             "INVALID_COMMAND",

@@ -1,4 +1,6 @@
-"""Wake-ups for long polls: hints of committed transactions, heard across threads. Only ever hints (B106)."""
+"""Wake-ups for long polls: hints of committed transactions, heard across threads. Only ever hints
+(B106).
+"""
 
 import asyncio
 from collections.abc import Hashable, Iterable

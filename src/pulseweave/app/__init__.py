@@ -1,1 +1,3 @@
-"""The only door: every read and write passes here, authenticated, authorised and scoped by namespace."""
+"""The only door: every read and write passes here, authenticated, authorised and scoped by
+namespace.
+"""

@@ -47,9 +47,7 @@ class Admin:
         require(principal, Permission.ADMIN)
         return read(self.core.database, lambda tx: facts.applications(tx, principal.namespace))
 
-    def set_application(
-        self, principal: Principal, name: str, settings: Mapping[str, Any]
-    ) -> None:
+    def set_application(self, principal: Principal, name: str, settings: Mapping[str, Any]) -> None:
         require(principal, Permission.ADMIN)
         limits_txn.configure_application(
             self.core.database,
@@ -98,7 +96,9 @@ class Admin:
         return found
 
     def create_namespace(self, name: str) -> bool:
-        """For the operator of the installation only: no HTTP credential reaches beyond its namespace."""
+        """For the operator of the installation only: no HTTP credential reaches beyond its
+        namespace.
+        """
         return create_namespace(self.core.database, name)
 
     def inbox(

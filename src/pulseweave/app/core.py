@@ -12,8 +12,10 @@ from pulseweave.store.engine import Database
 from pulseweave.txn.identity import authenticate, token_hash, unauthenticated
 from pulseweave.txn.unit import read
 
-#: How long a token's record may be believed without reading it again. A revocation takes at most this
-#: long to be felt by ordinary calls; recovery and control read the credential inside their transaction.
+#: How long a token's record may be believed without reading it again. A revocation takes at most
+#: this
+#: long to be felt by ordinary calls; recovery and control read the credential inside their
+#: transaction.
 CREDENTIAL_BELIEF_MS = 2_000
 _BELIEVED_MAX = 1_000
 
@@ -26,7 +28,9 @@ class Core:
     clock: Clock = field(default_factory=SystemClock)
     entropy: Entropy = field(default_factory=SystemEntropy)
     ids: IdSource = field(init=False)
-    _believed: OrderedDict[str, tuple[int, Principal]] = field(init=False, default_factory=OrderedDict)
+    _believed: OrderedDict[str, tuple[int, Principal]] = field(
+        init=False, default_factory=OrderedDict
+    )
     _lock: Lock = field(init=False, default_factory=Lock)
 
     def __post_init__(self) -> None:

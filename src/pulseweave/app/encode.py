@@ -1,4 +1,6 @@
-"""Facts as wire messages: stored canonical texts are embedded as they are, instants are written out."""
+"""Facts as wire messages: stored canonical texts are embedded as they are, instants are written
+out.
+"""
 
 from collections.abc import Mapping
 from typing import Any
@@ -14,7 +16,12 @@ from pulseweave.kernel import canonical
 from pulseweave.kernel.instant import format_at
 from pulseweave.store.facts.definitions import StoredDefinition
 from pulseweave.wire.recovery import Operation, ReviewItem
-from pulseweave.wire.workflows import ActivationView, DefinitionDetail, DefinitionSummary, InstanceSummary
+from pulseweave.wire.workflows import (
+    ActivationView,
+    DefinitionDetail,
+    DefinitionSummary,
+    InstanceSummary,
+)
 
 
 def raw(text: str | None) -> msgspec.Raw | None:
@@ -34,7 +41,9 @@ def holds(bits: int) -> list[str]:
     return [hold.name for hold in Holds if hold and hold & bits and hold.name is not None]
 
 
-def definition_summary(stored: StoredDefinition, *, created: bool | None = None) -> DefinitionSummary:
+def definition_summary(
+    stored: StoredDefinition, *, created: bool | None = None
+) -> DefinitionSummary:
     return DefinitionSummary(
         id=stored.id,
         name=stored.name,

@@ -37,7 +37,9 @@ def task_view(detail: TaskDetail) -> TaskView:
         deadline_at=at(task.deadline_at),
         start_by=at(task.start_by),
         cancel_requested_at=at(task.cancel_requested_at),
-        lease_expires_at=format_at(phase.expires_at) if isinstance(phase, Leased | Running) else None,
+        lease_expires_at=format_at(phase.expires_at)
+        if isinstance(phase, Leased | Running)
+        else None,
         instance_id=task.instance_id,
         activation_id=task.activation_id,
         retry_of=spec.retry_of,

@@ -1,4 +1,6 @@
-"""Recovery through the door: form checks (REC-2), permission (REC-1), then the command's transaction."""
+"""Recovery through the door: form checks (REC-2), permission (REC-1), then the command's
+transaction.
+"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass

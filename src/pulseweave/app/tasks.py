@@ -40,9 +40,7 @@ class Tasks:
         refusal = principal.refuse_queues([order.queue])
         if refusal is not None:
             raise refusal
-        return create.create_task(
-            self.core.database, order, principal=principal, ids=self.core.ids
-        )
+        return create.create_task(self.core.database, order, principal=principal, ids=self.core.ids)
 
     def get(self, principal: Principal, task_id: str) -> TaskDetail:
         require(principal, Permission.TASKS_READ)
@@ -61,7 +59,9 @@ class Tasks:
         expected_task_revision: int,
         reason: str,
     ) -> Mapping[str, Any]:
-        """A stand-alone task by ``tasks:control``; a workflow's by ``workflows:control`` (PUL-8, PUL-18)."""
+        """A stand-alone task by ``tasks:control``; a workflow's by ``workflows:control`` (PUL-8,
+        PUL-18).
+        """
         owned = instance_id is not None
         require(principal, Permission.WORKFLOWS_CONTROL if owned else Permission.TASKS_CONTROL)
         check_form(key=key, reason=reason, evidence_ref=None)

@@ -25,9 +25,7 @@ from pulseweave.txn.weave.start import Outcome, StartRequest, start_instances
 class Workflows:
     core: Core
 
-    def define(
-        self, principal: Principal, name: str, version: int, document: Any
-    ) -> Registered:
+    def define(self, principal: Principal, name: str, version: int, document: Any) -> Registered:
         """Validate everything, then store. Raises DEFINITION_INVALID with every problem (WEA-1)."""
         require(principal, Permission.WORKFLOWS_DEFINE)
         definition = compile_definition(document)

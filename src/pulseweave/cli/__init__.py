@@ -1,4 +1,6 @@
-"""The command ``weave``: tables and trees for people, ``--json`` for programs, exit codes by kind of refusal."""
+"""The command ``weave``: tables and trees for people, ``--json`` for programs, exit codes by kind
+of refusal.
+"""
 
 
 def main() -> None:

@@ -8,7 +8,8 @@ from pulseweave.sdk.client import Client
 
 Url = Annotated[str | None, Parameter(help="the server; else WEAVE_URL", env_var="WEAVE_URL")]
 Token = Annotated[
-    str | None, Parameter(help="the token; else WEAVE_TOKEN", env_var="WEAVE_TOKEN", show_default=False)
+    str | None,
+    Parameter(help="the token; else WEAVE_TOKEN", env_var="WEAVE_TOKEN", show_default=False),
 ]
 Json = Annotated[bool, Parameter(name="--json", help="one JSON document on stdout, nothing else")]
 DatabaseUrl = Annotated[

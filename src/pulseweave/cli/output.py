@@ -1,4 +1,6 @@
-"""What commands print: tables and trees for people, one JSON document for programs, problems to stderr."""
+"""What commands print: tables and trees for people, one JSON document for programs, problems to
+stderr.
+"""
 
 import sys
 from collections.abc import Iterable, Sequence
@@ -30,7 +32,8 @@ STYLES = {
     "WAITING": ("·", "dim"),
 }
 
-#: Exit codes by kind: 1 unexpected, 2 wrong use, 3 refused by the facts, 4 not found, 5 denied, 6 quota,
+#: Exit codes by kind: 1 unexpected, 2 wrong use, 3 refused by the facts, 4 not found, 5 denied, 6
+#: quota,
 #: 7 unavailable, 8 outcome unknown.
 EXIT_UNEXPECTED, EXIT_USAGE = 1, 2
 
@@ -82,7 +85,9 @@ def state(word: str) -> Text:
     return Text(f"{mark} {word}".strip(), style=style)
 
 
-def table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, title: str | None = None) -> None:
+def table(
+    columns: Sequence[str], rows: Iterable[Sequence[Any]], *, title: str | None = None
+) -> None:
     made = Table(*columns, title=title, box=None, pad_edge=False, header_style="bold")
     count = 0
     for row in rows:
@@ -115,7 +120,9 @@ def _add(tree: Tree, step: StepView) -> None:
         if activation.review_cause:
             label.append(f"  {activation.review_cause}", style="yellow")
         if isinstance(activation.error, dict):
-            label.append(f"  {activation.error.get('code')}: {activation.error.get('message')}", style="red")
+            label.append(
+                f"  {activation.error.get('code')}: {activation.error.get('message')}", style="red"
+            )
         if activation.output_source == "CONCLUSION":
             label.append("  concluded by a person", style="dim")
     branch = tree.add(label)

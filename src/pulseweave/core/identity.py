@@ -1,6 +1,7 @@
 """Who acts: a credential's namespace, application, permissions and queues. Deny by default (REC-1).
 
-No permission implies another: neither admin nor control nor task review implies ``workflows:recover``.
+No permission implies another: neither admin nor control nor task review implies
+``workflows:recover``.
 """
 
 from collections.abc import Iterable

@@ -1,1 +1,3 @@
-"""The engine's loops: each a bounded step, called again when it is hinted at or when its rest is over."""
+"""The engine's loops: each a bounded step, called again when it is hinted at or when its rest is
+over.
+"""

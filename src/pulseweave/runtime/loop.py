@@ -1,7 +1,8 @@
-"""Threads that call the engine's steps. A hint wakes a loop at once; its rest bounds what a lost hint costs.
+"""Threads that call the engine's steps. A hint wakes a loop at once; its rest bounds what a lost
+hint costs.
 
-A step that fails because the database does is tried again after a growing rest, and said so once; no step
-failing stops another loop, and nothing here decides anything.
+A step that fails because the database does is tried again after a growing rest, and said so once;
+no step failing stops another loop, and nothing here decides anything.
 """
 
 import logging

@@ -1,4 +1,5 @@
-"""What the engine does, as steps: each does a bounded amount of work and says whether there is more.
+"""What the engine does, as steps: each does a bounded amount of work and says whether there is
+more.
 
 A test or a simulator calls them with its own clock; ``runtime.loop`` calls them on threads.
 """
@@ -21,7 +22,9 @@ from pulseweave.txn.weave.waker import wake_due
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """The engine's steps over one database. Each answers True when it should be called again at once."""
+    """The engine's steps over one database. Each answers True when it should be called again at
+    once.
+    """
 
     database: Database
     ids: IdSource
@@ -50,7 +53,9 @@ class Steps:
         return promote_keys(self.database) >= limits.PROMOTE_KEYS_MAX
 
     def settle(self, *, rounds: int = 1000) -> int:
-        """Run all steps until none has more to do; for tests and simulators. Answers the rounds taken."""
+        """Run all steps until none has more to do; for tests and simulators. Answers the rounds
+        taken.
+        """
         for done in range(rounds):
             steps: tuple[Callable[[], bool], ...] = (self.sweep, self.promote, self.wake, self.pump)
             if not any([step() for step in steps]):

@@ -1,9 +1,11 @@
 """Definitions written in Python: the same document that YAML gives, made by typed calls.
 
-Nothing is validated here but Python's types: the one compiler is the server's, and names every problem.
+Nothing is validated here but Python's types: the one compiler is the server's, and names every
+problem.
 """
 
-from collections.abc import Mapping, Sequence as SequenceOf
+from collections.abc import Mapping
+from collections.abc import Sequence as SequenceOf
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Literal

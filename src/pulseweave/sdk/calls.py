@@ -115,5 +115,7 @@ def problem(status: int, body: bytes, key: str | None) -> WeaveError:
 
 
 def should_repeat(error: WeaveError) -> bool:
-    """Answers after which the same call may be sent again: nothing was done, or the same key protects."""
+    """Answers after which the same call may be sent again: nothing was done, or the same key
+    protects.
+    """
     return isinstance(error, Unavailable | OutcomeUnknown)

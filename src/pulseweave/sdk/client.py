@@ -1,4 +1,6 @@
-"""The synchronous client. One logical command has one idempotency key, kept over its own retries (B093)."""
+"""The synchronous client. One logical command has one idempotency key, kept over its own retries
+(B093).
+"""
 
 import os
 import time
@@ -174,16 +176,19 @@ class Instances:
         self._client = client
 
     def start(
-        self, definition: str, *, key: str, input: Any = None, version: int | None = None  # noqa: A002
+        self,
+        definition: str,
+        *,
+        key: str,
+        input: Any = None,
+        version: int | None = None,
     ) -> Run:
         """Start, idempotent by (definition, key)."""
         given = {} if input is None else input
         call = r.start_instance(definition, key=key, input=given, version=version)
         return Run(self._client, self._client.do(call))
 
-    def start_many(
-        self, starts: Sequence[workflows.StartInstance]
-    ) -> list[workflows.StartOutcome]:
+    def start_many(self, starts: Sequence[workflows.StartInstance]) -> list[workflows.StartOutcome]:
         return self._client.do(r.start_instances(starts)).items
 
     def get(self, instance_id: str) -> workflows.InstanceDetail:
@@ -236,17 +241,32 @@ class Instances:
         )
 
     def pause(
-        self, instance_id: str, *, expected_control_revision: str, reason: str = "", key: str | None = None
+        self,
+        instance_id: str,
+        *,
+        expected_control_revision: str,
+        reason: str = "",
+        key: str | None = None,
     ) -> recovery.Receipt:
         return self._control("pause", instance_id, expected_control_revision, reason, key)
 
     def resume(
-        self, instance_id: str, *, expected_control_revision: str, reason: str = "", key: str | None = None
+        self,
+        instance_id: str,
+        *,
+        expected_control_revision: str,
+        reason: str = "",
+        key: str | None = None,
     ) -> recovery.Receipt:
         return self._control("resume", instance_id, expected_control_revision, reason, key)
 
     def cancel(
-        self, instance_id: str, *, expected_control_revision: str, reason: str = "", key: str | None = None
+        self,
+        instance_id: str,
+        *,
+        expected_control_revision: str,
+        reason: str = "",
+        key: str | None = None,
     ) -> recovery.Receipt:
         return self._control("cancel", instance_id, expected_control_revision, reason, key)
 
@@ -382,5 +402,3 @@ class Admin:
 
     def inbox(self) -> list[admin.InboxRecord]:
         return self._client.do(r.list_inbox()).items
-
-

@@ -1,4 +1,6 @@
-"""Every request of the API as a call, by subject. No I/O: ``client`` and ``async_client`` send them."""
+"""Every request of the API as a call, by subject. No I/O: ``client`` and ``async_client`` send
+them.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
@@ -47,7 +49,11 @@ def list_definitions(
 
 
 def start_instance(
-    definition: str, *, key: str, input: Any, version: int | None = None  # noqa: A002
+    definition: str,
+    *,
+    key: str,
+    input: Any,
+    version: int | None = None,
 ) -> Call[workflows.InstanceSummary]:
     body = workflows.StartInstance(
         definition=definition, version=version, instance_key=key, input=input
@@ -111,9 +117,7 @@ def control(
         method="POST",
         path=f"/instances/{segment(instance_id)}/{verb}",
         key=key,
-        body=recovery.Control(
-            expected_control_revision=expected_control_revision, reason=reason
-        ),
+        body=recovery.Control(expected_control_revision=expected_control_revision, reason=reason),
         answer=recovery.Receipt,
     )
 
@@ -207,7 +211,9 @@ def task_events(
 
 
 def turn(request: worker.TurnRequest) -> Call[worker.TurnResponse]:
-    """Reports are fenced by token and digest, so a turn is repeatable; a lost claim lapses by itself."""
+    """Reports are fenced by token and digest, so a turn is repeatable; a lost claim lapses by
+    itself.
+    """
     return Call(
         method="POST",
         path="/worker/turn",
@@ -247,9 +253,7 @@ def list_tokens() -> Call[admin.TokenList]:
 
 def create_token(body: admin.CreateToken) -> Call[admin.TokenView]:
     """Not repeatable: a lost answer has lost the token, and another one is made."""
-    return Call(
-        method="POST", path="/tokens", body=body, answer=admin.TokenView, repeatable=False
-    )
+    return Call(method="POST", path="/tokens", body=body, answer=admin.TokenView, repeatable=False)
 
 
 def revoke_token(token_id: str) -> Call[admin.TokenView]:
@@ -257,8 +261,6 @@ def revoke_token(token_id: str) -> Call[admin.TokenView]:
     return Call(method="POST", path=path, answer=admin.TokenView)
 
 
-def list_inbox(
-    *, limit: int | None = None, cursor: str | None = None
-) -> Call[admin.InboxPage]:
+def list_inbox(*, limit: int | None = None, cursor: str | None = None) -> Call[admin.InboxPage]:
     query = {"limit": limit, "cursor": cursor}
     return Call(method="GET", path="/inbox", query=query, answer=admin.InboxPage)

@@ -1,7 +1,8 @@
 """How requests travel, and what a broken connection means: surely not sent, or perhaps carried out.
 
-The difference matters: what was surely not sent may be sent again freely; what may have been carried out is
-sent again only under the same idempotency key, and is OUTCOME_UNKNOWN when the tries are used up.
+The difference matters: what was surely not sent may be sent again freely; what may have been
+carried out is sent again only under the same idempotency key, and is OUTCOME_UNKNOWN when the tries
+are used up.
 """
 
 import os
@@ -68,7 +69,9 @@ class HttpTransport:
 
 
 class EmbeddedTransport:
-    """A server inside this process (``pulseweave.embedded``), found by name so that nothing imports it."""
+    """A server inside this process (``pulseweave.embedded``), found by name so that nothing imports
+    it.
+    """
 
     def __init__(self, url: str) -> None:
         self._embedded = import_module("pulseweave.embedded").open_embedded(url)

@@ -1,4 +1,6 @@
-"""Putting a server together from its parts; used by the command, the embedded client and tests alike."""
+"""Putting a server together from its parts; used by the command, the embedded client and tests
+alike.
+"""
 
 from dataclasses import dataclass
 

@@ -1,6 +1,7 @@
 """Running a server in the foreground: uvicorn and the engine's threads, until SIGTERM or SIGINT.
 
-Stopping is graceful: no new requests, running ones finish, loops finish their step, then the database closes.
+Stopping is graceful: no new requests, running ones finish, loops finish their step, then the
+database closes.
 """
 
 import signal
@@ -14,9 +15,7 @@ import uvicorn
 from pulseweave.server.assemble import Assembly
 
 
-def serve(
-    assembly: Assembly, *, host: str, port: int, on_ready: Callable[[str], None]
-) -> None:
+def serve(assembly: Assembly, *, host: str, port: int, on_ready: Callable[[str], None]) -> None:
     """Serve until told to stop. ``on_ready`` hears the URL once connections are accepted."""
     assembly.start()
     try:
@@ -28,9 +27,7 @@ def serve(
         assembly.stop()
 
 
-def _serve_http(
-    assembly: Assembly, host: str, port: int, on_ready: Callable[[str], None]
-) -> None:
+def _serve_http(assembly: Assembly, host: str, port: int, on_ready: Callable[[str], None]) -> None:
     listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     listener.bind((host, port))

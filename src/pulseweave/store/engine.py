@@ -1,7 +1,8 @@
 """Opening a database: the right driver with the right settings, checked before it is trusted.
 
-Reads have a pool of their own, so that lists and details never keep reports and starts waiting (B105).
-SQLite has one writer: writers of this process queue up first in, first out, before they ask the file.
+Reads have a pool of their own, so that lists and details never keep reports and starts waiting
+(B105). SQLite has one writer: writers of this process queue up first in, first out, before they ask
+the file.
 """
 
 import os
@@ -94,7 +95,9 @@ class Database:
 def open_database(
     url: str, *, pool_size: int = POOL_SIZE_DEFAULT, clock: Clock | None = None
 ) -> Database:
-    """Open by URL: ``sqlite:///file``, ``sqlite://`` (memory), ``postgresql://…``, ``mysql://…``, ``mariadb://…``."""
+    """Open by URL: ``sqlite:///file``, ``sqlite://`` (memory), ``postgresql://…``, ``mysql://…``,
+    ``mariadb://…``.
+    """
     parsed = make_url(url)
     backend = parsed.get_backend_name()
     known_clock = clock or SystemClock()
@@ -102,11 +105,15 @@ def open_database(
         return _open_sqlite(parsed, known_clock)
     if backend == "postgresql":
         parsed = parsed.set(drivername="postgresql+psycopg")
-        return _open_server(parsed, postgresql.CAPABILITIES, postgresql.CONNECT_ARGS, pool_size, known_clock)
+        return _open_server(
+            parsed, postgresql.CAPABILITIES, postgresql.CONNECT_ARGS, pool_size, known_clock
+        )
     if backend in ("mysql", "mariadb"):
         parsed = parsed.set(drivername=f"{backend}+pymysql")
         return _open_server(parsed, mysql.MARIADB, mysql.CONNECT_ARGS, pool_size, known_clock)
-    raise WeaveError("UNSUPPORTED_DATABASE", f"{backend} is none of sqlite, postgresql, mysql, mariadb")
+    raise WeaveError(
+        "UNSUPPORTED_DATABASE", f"{backend} is none of sqlite, postgresql, mysql, mariadb"
+    )
 
 
 def _open_sqlite(url: URL, clock: Clock) -> Database:
@@ -171,7 +178,9 @@ def _server_capabilities(engine: Engine, capabilities: Capabilities) -> Capabili
             found = mysql.MYSQL
         elif capabilities.name == "mariadb":
             version = getattr(connection.dialect, "_mariadb_normalized_version_info", version)
-    _check_version(found.name, tuple(int(part) for part in version if isinstance(part, int)), found.version_min)
+    _check_version(
+        found.name, tuple(int(part) for part in version if isinstance(part, int)), found.version_min
+    )
     return found
 
 
@@ -179,4 +188,6 @@ def _check_version(name: str, version: tuple[int, ...], version_min: tuple[int, 
     if version[: len(version_min)] < version_min:
         needed = ".".join(map(str, version_min))
         told = ".".join(map(str, version))
-        raise WeaveError("UNSUPPORTED_DATABASE", f"{name} {told} is too old: {needed} or newer is needed")
+        raise WeaveError(
+            "UNSUPPORTED_DATABASE", f"{name} {told} is too old: {needed} or newer is needed"
+        )

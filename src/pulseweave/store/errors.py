@@ -2,7 +2,8 @@
 
 from enum import StrEnum
 
-from sqlalchemy.exc import DBAPIError, TimeoutError as PoolTimeout
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 
 class Class(StrEnum):
@@ -55,7 +56,9 @@ _BY_NAME = {
 
 
 class StaleWrite(Exception):
-    """A conditional write met other rows than it was decided on. The transaction is run again, bounded."""
+    """A conditional write met other rows than it was decided on. The transaction is run again,
+    bounded.
+    """
 
     def __init__(self, table: str, expected: int, got: int) -> None:
         super().__init__(f"{table}: {got} of {expected} rows matched")

@@ -1,7 +1,8 @@
-"""The lock order, watched while it happens; on SQLite too, where locks themselves compile to nothing.
+"""The lock order, watched while it happens; on SQLite too, where locks themselves compile to
+nothing.
 
-A transaction takes ranks upwards, within a rank keys upwards, and writes only rows that it holds or made.
-After the result partitions nothing is locked any more (PUL-11, REC-6).
+A transaction takes ranks upwards, within a rank keys upwards, and writes only rows that it holds or
+made. After the result partitions nothing is locked any more (PUL-11, REC-6).
 """
 
 from collections.abc import Hashable, Sequence
@@ -66,9 +67,7 @@ class Guard:
     def check_write(self, rank: Rank, keys: Sequence[Hashable]) -> None:
         """Refuse a write to a row that this transaction neither locked nor inserted."""
         for key in keys:
-            invariant(
-                self.holds(rank, key), "only held rows are written", rank=rank.name, key=key
-            )
+            invariant(self.holds(rank, key), "only held rows are written", rank=rank.name, key=key)
 
     @property
     def rank(self) -> Rank | None:

@@ -1,7 +1,8 @@
 """The schema's versions: one Alembic history for all databases, expand first, contract later.
 
-A server starts only on the version that it knows; ``weave db upgrade`` brings a database there. MariaDB and
-MySQL commit every DDL statement by itself, so an interrupted upgrade is simply run again.
+A server starts only on the version that it knows; ``weave db upgrade`` brings a database there.
+MariaDB and MySQL commit every DDL statement by itself, so an interrupted upgrade is simply run
+again.
 """
 
 from pathlib import Path

@@ -161,7 +161,9 @@ def leaf_from_row(row: Any) -> Leaf:
 
 
 def leaf_moving(leaf: Leaf) -> dict[str, Any]:
-    """Values of the moving columns. ``current`` is 1 or NULL, so that one leaf has one current activation."""
+    """Values of the moving columns. ``current`` is 1 or NULL, so that one leaf has one current
+    activation.
+    """
     output = leaf.output
     return {
         "current": 1 if leaf.current else None,

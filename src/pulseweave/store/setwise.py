@@ -1,7 +1,9 @@
-"""Updates of many rows in one statement whose text never changes: the rows travel as one JSON parameter.
+"""Updates of many rows in one statement whose text never changes: the rows travel as one JSON
+parameter.
 
-Each row names its keys, what is expected of it (``expect_<column>``) and the new values. The statement
-matches exactly the rows that are as expected; the caller compares the count (a stale row is never written).
+Each row names its keys, what is expected of it (``expect_<column>``) and the new values. The
+statement matches exactly the rows that are as expected; the caller compares the count (a stale row
+is never written).
 """
 
 import json
@@ -108,7 +110,8 @@ def _mysql(update: SetUpdate, dialect: Dialect) -> str:
         f"{field} {_mysql_type(update, column)} PATH '$.{field}'"
         for field, column in update.fields()
     )
-    # The rows come first and lead to the table by its key: what is scanned is locked, and in a small
+    # The rows come first and lead to the table by its key: what is scanned is locked, and in a
+    # small
     # table the optimiser would rather scan.
     return (
         f"UPDATE JSON_TABLE(:rows, '$[*]' COLUMNS ({typed})) AS v "

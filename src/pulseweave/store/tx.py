@@ -1,7 +1,7 @@
 """One open transaction: statements go through here, so that they are counted, guarded and checked.
 
-``now`` is the database's clock, read after the transaction's last row lock (PUL-15): taking a lock makes
-it stale, and once the result partitions are locked it may not be read any more.
+``now`` is the database's clock, read after the transaction's last row lock (PUL-15): taking a lock
+makes it stale, and once the result partitions are locked it may not be read any more.
 """
 
 from collections import Counter
@@ -51,7 +51,8 @@ class Tx:
         """Microseconds UTC by the database's clock, after the last row lock."""
         if self._now is None:
             invariant(
-                self.guard.rank is not Rank.PARTITION, "the time is read before the stream is locked"
+                self.guard.rank is not Rank.PARTITION,
+                "the time is read before the stream is locked",
             )
             self._now = self.clock_now()
         return self._now
@@ -76,7 +77,9 @@ class Tx:
         self.counts["rows_written"] += max(0, count)
         return count
 
-    def expect(self, statement: Executable, params: Mapping[str, Any], *, rows: int, what: str) -> None:
+    def expect(
+        self, statement: Executable, params: Mapping[str, Any], *, rows: int, what: str
+    ) -> None:
         """Write exactly ``rows`` rows; anything else rolls back."""
         got = self.execute(statement, params)
         if got != rows:

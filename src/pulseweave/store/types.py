@@ -1,4 +1,6 @@
-"""Column types that mean the same on every database: byte order, exact integers, ASCII payload text."""
+"""Column types that mean the same on every database: byte order, exact integers, ASCII payload
+text.
+"""
 
 from enum import StrEnum
 from typing import Any

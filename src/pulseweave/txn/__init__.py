@@ -1,1 +1,3 @@
-"""Transactions: one module a command. Locks in order, facts, decision, writes, commit; nothing else commits."""
+"""Transactions: one module a command. Locks in order, facts, decision, writes, commit; nothing else
+commits.
+"""

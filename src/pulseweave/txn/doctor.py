@@ -1,8 +1,9 @@
 """The doctor: proves over a whole database what must hold between its rows.
 
-WEA-4: replaying each instance's journal gives its rows, without a gap in revisions. WEA-14: every open
-instance has something that will move it. REC-9: activations and tasks name each other. WEA-6: the gate and
-the hold bits are what the instance's state says. Reads only, a page at a time, each page from one snapshot.
+WEA-4: replaying each instance's journal gives its rows, without a gap in revisions. WEA-14: every
+open instance has something that will move it. REC-9: activations and tasks name each other. WEA-6:
+the gate and the hold bits are what the instance's state says. Reads only, a page at a time, each
+page from one snapshot.
 """
 
 from collections.abc import Iterator
@@ -74,7 +75,9 @@ def _page(tx: Tx, after: str) -> Examined | None:
     for instance in instances:
         known = leaves.get(instance.id, [])
         mine = tasks.get(instance.id, [])
-        findings += _journal(instance, known, conclusions.get(instance.id, []), journals.get(instance.id, []))
+        findings += _journal(
+            instance, known, conclusions.get(instance.id, []), journals.get(instance.id, [])
+        )
         findings += _ownership(instance, known, mine, definitions[instance.definition_id].queues)
         findings += _gate(instance, gates.get(instance.id, []), mine)
         findings += _mover(instance, mine, instance.id in moved)
@@ -86,12 +89,18 @@ def _journal(
 ) -> Iterator[Finding]:
     revisions = [entry.revision for entry in entries]
     if revisions != list(range(1, instance.revision + 1)):
-        yield Finding("WEA-4", instance.id, f"journal revisions {revisions[-3:]}, instance {instance.revision}")
+        yield Finding(
+            "WEA-4",
+            instance.id,
+            f"journal revisions {revisions[-3:]}, instance {instance.revision}",
+        )
         return
     rebuilt: dict[tuple[str, str], dict[str, Any]] = {}
     for entry in entries:
         replay(rebuilt, canonical.parse(entry.changes))
-    facts: dict[tuple[str, str], Instance | Leaf | Conclusion] = {("instance", instance.id): instance}
+    facts: dict[tuple[str, str], Instance | Leaf | Conclusion] = {
+        ("instance", instance.id): instance
+    }
     facts |= {("leaf", leaf.id): leaf for leaf in leaves}
     facts |= {("conclusion", conclusion.id): conclusion for conclusion in conclusions}
     if rebuilt.keys() != facts.keys():
@@ -101,7 +110,9 @@ def _journal(
         values = canonical.parse(canonical.encode(journal_values(fact)))
         differing = sorted(name for name in values if values[name] != rebuilt[key].get(name))
         if differing:
-            yield Finding("WEA-4", instance.id, f"{key[0]} {key[1]} differs in {', '.join(differing)}")
+            yield Finding(
+                "WEA-4", instance.id, f"{key[0]} {key[1]} differs in {', '.join(differing)}"
+            )
 
 
 def _ownership(
@@ -113,13 +124,17 @@ def _ownership(
         if leaf.task_id is not None and (
             leaf.task_id not in by_id or by_id[leaf.task_id].activation_id != leaf.id
         ):
-            yield Finding("REC-9", instance.id, f"activation {leaf.id} and task {leaf.task_id} disagree")
+            yield Finding(
+                "REC-9", instance.id, f"activation {leaf.id} and task {leaf.task_id} disagree"
+            )
     for task in tasks:
         owner = by_activation.get(task.activation_id)
         if owner is None or owner.task_id != task.id or task.namespace != instance.namespace:
             yield Finding("REC-9", instance.id, f"task {task.id} has no owner")
         elif task.queue not in queues:
-            yield Finding("REC-9", instance.id, f"task {task.id} is in a queue that the definition lacks")
+            yield Finding(
+                "REC-9", instance.id, f"task {task.id} is in a queue that the definition lacks"
+            )
 
 
 def _gate(instance: Instance, gates: list[Any], tasks: list[Any]) -> Iterator[Finding]:
@@ -128,7 +143,9 @@ def _gate(instance: Instance, gates: list[Any], tasks: list[Any]) -> Iterator[Fi
     for task in tasks:
         held = bool(task.holds & Holds.GATE)
         if task.state not in views.SETTLED_STATES and held == instance.gate_open:
-            yield Finding("PUL-10", instance.id, f"task {task.id}: hold GATE is not what the gate says")
+            yield Finding(
+                "PUL-10", instance.id, f"task {task.id}: hold GATE is not what the gate says"
+            )
 
 
 def _mover(instance: Instance, tasks: list[Any], events: bool) -> Iterator[Finding]:

@@ -1,9 +1,9 @@
 """The unit of work: the only place that begins, commits and rolls back.
 
-Run whole, or not at all. A deadlock victim, a busy file or a stale conditional write runs the *whole*
-work again, a bounded number of times. A connection lost before the commit was sent: nothing was committed
-(DATABASE_UNAVAILABLE). Lost during the commit: nobody can know (OUTCOME_UNKNOWN), and the same key is safe
-to send again.
+Run whole, or not at all. A deadlock victim, a busy file or a stale conditional write runs the
+*whole* work again, a bounded number of times. A connection lost before the commit was sent: nothing
+was committed (DATABASE_UNAVAILABLE). Lost during the commit: nobody can know (OUTCOME_UNKNOWN), and
+the same key is safe to send again.
 """
 
 import logging
@@ -41,8 +41,8 @@ def run(
 ) -> T:
     """Do the work in one transaction and commit it.
 
-    ``probe``: asked first in a read; where it says there is nothing to do, the work runs on a read transaction
-    and must write nothing, so that idle loops never take SQLite's write lock.
+    ``probe``: asked first in a read; where it says there is nothing to do, the work runs on a read
+    transaction and must write nothing, so that idle loops never take SQLite's write lock.
     """
     database.check_process()
     if probe is not None and database.write_lock is not None and not read(database, probe):

@@ -21,7 +21,9 @@ class Me(Wire, kw_only=True):
 
 
 class QueueSettings(Wire, kw_only=True):
-    """Null limits: unlimited. ``reviews_hold_slots``: reviews count towards ``max_running`` (PUL-9)."""
+    """Null limits: unlimited. ``reviews_hold_slots``: reviews count towards ``max_running``
+    (PUL-9).
+    """
 
     paused: bool = False
     max_running: Limit | None = None

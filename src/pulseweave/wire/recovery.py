@@ -113,8 +113,9 @@ class Blocking(Wire, kw_only=True):
 class Receipt(Wire, kw_only=True):
     """The frozen answer of a management command (REC-3, REC-19).
 
-    ``details`` holds what is particular to the operation: new activation and task ids, seconds left, the
-    deadlines that keep running after a pause. On a dry run ``operation_id`` is null and nothing was written.
+    ``details`` holds what is particular to the operation: new activation and task ids, seconds
+    left, the deadlines that keep running after a pause. On a dry run ``operation_id`` is null and
+    nothing was written.
     """
 
     operation: str
@@ -136,8 +137,8 @@ class Receipt(Wire, kw_only=True):
 class Operation(Wire, kw_only=True):
     """Whether one recovery operation applies to an item now, and the ready command (REC-15).
 
-    In ``command`` every id and revision is filled in; fields that only a person can give are null and named in
-    ``to_fill``.
+    In ``command`` every id and revision is filled in; fields that only a person can give are null
+    and named in ``to_fill``.
     """
 
     operation: str

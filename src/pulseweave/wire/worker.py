@@ -77,7 +77,9 @@ class TurnRequest(Wire, kw_only=True):
 
 
 class Answer(Wire, kw_only=True):
-    """Accepted, or refused with a code. ``state``: the task's state afterwards, where it is the caller's business."""
+    """Accepted, or refused with a code. ``state``: the task's state afterwards, where it is the
+    caller's business.
+    """
 
     task_id: Id
     accepted: bool
@@ -99,7 +101,9 @@ class HeartbeatAnswer(Wire, kw_only=True):
 
 
 class StartAnswer(Wire, kw_only=True):
-    """``lease_ms``: how long the hold lasts from now without a heartbeat; ``stop_in_ms``: when cancel will be asked."""
+    """``lease_ms``: how long the hold lasts from now without a heartbeat; ``stop_in_ms``: when
+    cancel will be asked.
+    """
 
     task_id: Id
     accepted: bool

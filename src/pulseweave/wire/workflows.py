@@ -30,7 +30,9 @@ class DefinitionPage(Wire, kw_only=True):
 
 
 class StartInstance(Wire, kw_only=True):
-    """``version`` null: the newest registered one. Idempotent by (definition, instance_key) (WEA-3)."""
+    """``version`` null: the newest registered one. Idempotent by (definition, instance_key)
+    (WEA-3).
+    """
 
     definition: str
     version: int | None = None
@@ -163,8 +165,8 @@ class ActivationView(Wire, kw_only=True):
 class StepView(Wire, kw_only=True):
     """A node of the definition with its state now: the tree that people look at.
 
-    States of leaves are those of their latest activation; of the others WAITING, ACTIVE, NEEDS_REVIEW, SUCCEEDED,
-    FAILED, CANCELLED. ``children`` follow the definition's order.
+    States of leaves are those of their latest activation; of the others WAITING, ACTIVE,
+    NEEDS_REVIEW, SUCCEEDED, FAILED, CANCELLED. ``children`` follow the definition's order.
     """
 
     key: str | None

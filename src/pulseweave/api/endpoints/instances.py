@@ -55,9 +55,7 @@ def start(call: Call) -> Reply:
 
 
 def start_batch(call: Call) -> Reply:
-    requests = [
-        _request(body, f"/instances/{n}") for n, body in enumerate(call.body.instances)
-    ]
+    requests = [_request(body, f"/instances/{n}") for n, body in enumerate(call.body.instances)]
     outcomes = call.app.workflows.start(call.principal, requests)
     items = [
         StartOutcome(

@@ -118,9 +118,7 @@ def declare_lost(call: Call) -> Reply:
 
 
 def reviews(call: Call) -> Reply:
-    found, cursor = call.app.recovery.reviews(
-        call.principal, cursor=call.cursor, limit=call.limit
-    )
+    found, cursor = call.app.recovery.reviews(call.principal, cursor=call.cursor, limit=call.limit)
     items = [review_item(one.instance, item) for one in found for item in one.items]
     return Reply(ReviewPage(items=items, cursor=cursor))
 

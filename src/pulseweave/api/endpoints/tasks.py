@@ -39,9 +39,7 @@ def create(call: Call) -> Reply:
 
 def _policy(body: CreateTask) -> RetryPolicy:
     if body.effect not in {effect.value for effect in Effect}:
-        raise reject(
-            "INVALID_COMMAND", f"effect is one of {', '.join(Effect)}", pointer="/effect"
-        )
+        raise reject("INVALID_COMMAND", f"effect is one of {', '.join(Effect)}", pointer="/effect")
     lease_ms = _ms(body.lease, "lease") or limits.LEASE_DEFAULT_MS
     if not limits.LEASE_MS_MIN <= lease_ms <= limits.LEASE_MS_MAX:
         raise reject("INVALID_COMMAND", "a lease lasts from 1s to 24h", pointer="/lease")
@@ -64,9 +62,15 @@ def _backoff(given: Json) -> Backoff:
         )
     factor, jitter = given.get("factor", DEFAULT_BACKOFF.factor), given.get("jitter", 0.2)
     for name, number, low, high in (("factor", factor, 1, 100), ("jitter", jitter, 0, 1)):
-        if isinstance(number, bool) or not isinstance(number, int | float) or not low <= number <= high:
+        if (
+            isinstance(number, bool)
+            or not isinstance(number, int | float)
+            or not low <= number <= high
+        ):
             raise reject(
-                "INVALID_COMMAND", f"{name} is a number from {low} to {high}", pointer=f"/backoff/{name}"
+                "INVALID_COMMAND",
+                f"{name} is a number from {low} to {high}",
+                pointer=f"/backoff/{name}",
             )
     return Backoff(
         initial_ms=_ms(given.get("initial"), "backoff/initial") or DEFAULT_BACKOFF.initial_ms,
@@ -131,9 +135,7 @@ def events(call: Call) -> Reply:
     partition = call.number("partition", -1, 0, 2**31 - 1)
     if partition < 0:
         raise reject("INVALID_COMMAND", "name the partition to read", pointer="/partition")
-    rows = call.app.tasks.events(
-        call.principal, partition=partition, after=after, limit=call.limit
-    )
+    rows = call.app.tasks.events(call.principal, partition=partition, after=after, limit=call.limit)
     last = str(rows[-1].seq) if rows else str(after)
     return Reply(TaskEventPage(items=[event_view(row) for row in rows], after=last))
 

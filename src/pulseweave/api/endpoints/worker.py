@@ -1,10 +1,12 @@
-"""The worker's turn, and its parts one by one for other languages: all take lists, one transaction a call."""
+"""The worker's turn, and its parts one by one for other languages: all take lists, one transaction
+a call.
+"""
 
 from typing import Any
 
-from pulseweave.app.encode import at, raw, raw_of
 from pulseweave.api.convert import payload_text
 from pulseweave.api.endpoint import Call, Endpoint, Reply
+from pulseweave.app.encode import at, raw, raw_of
 from pulseweave.core.identity import Permission
 from pulseweave.core.pulse.answer import Answer as CoreAnswer
 from pulseweave.core.pulse.change import TaskSpec
@@ -33,7 +35,8 @@ def turn(call: Call) -> Reply:
     entries = len(body.reports) + len(body.releases) + len(body.heartbeats) + len(body.starts)
     if entries > limits.TURN_ENTRIES_MAX:
         raise reject(
-            "INVALID_COMMAND", f"a turn has at most {limits.TURN_ENTRIES_MAX} entries, not {entries}"
+            "INVALID_COMMAND",
+            f"a turn has at most {limits.TURN_ENTRIES_MAX} entries, not {entries}",
         )
     command = TurnCommand(
         worker=body.worker[: limits.WORKER_CHARS_MAX],
@@ -53,7 +56,9 @@ def _reported(told: WireReport, index: int) -> Reported:
 
 
 def _report(told: WireReport, place: str) -> Report:
-    """Nothing that a handler says can make a report unwritable: texts are cut and kept as JSON (B088)."""
+    """Nothing that a handler says can make a report unwritable: texts are cut and kept as JSON
+    (B088).
+    """
     match told:
         case Succeeded(result=result):
             text = payload_text(result, f"{place}/result")

@@ -40,7 +40,9 @@ def create(
     wanted = set(_ALL) if "all" in permission else set(permission)
     unknown = sorted(wanted - set(_ALL))
     if unknown:
-        raise reject("INVALID_COMMAND", f"unknown {', '.join(unknown)}; there are {', '.join(_ALL)}")
+        raise reject(
+            "INVALID_COMMAND", f"unknown {', '.join(unknown)}; there are {', '.join(_ALL)}"
+        )
     entropy = SystemEntropy()
     opened = open_database(database)
     create_namespace(opened, namespace)

@@ -15,7 +15,15 @@ Verb = Literal["pause", "resume", "cancel"]
 
 
 def _control(
-    verb: Verb, instance_id: str, revision: str, reason: str, key: str | None, *, url: Url, token: Token, json: Json
+    verb: Verb,
+    instance_id: str,
+    revision: str,
+    reason: str,
+    key: str | None,
+    *,
+    url: Url,
+    token: Token,
+    json: Json,
 ) -> None:
     instances = client(url, token).instances
     receipt = getattr(instances, verb)(

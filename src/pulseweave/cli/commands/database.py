@@ -14,7 +14,9 @@ app = App(name="db", help="The database's schema.")
 
 @app.command
 def upgrade(*, database: DatabaseUrl = DEFAULT_DATABASE) -> None:
-    """Bring the schema to this program's version, and make the namespace `default` if there is none."""
+    """Bring the schema to this program's version, and make the namespace `default` if there is
+    none.
+    """
     opened = open_database(database)
     before = current_version(opened)
     upgrade_schema(opened)
@@ -35,4 +37,6 @@ def check(*, database: DatabaseUrl = DEFAULT_DATABASE, json: Json = False) -> No
         "clock_at": opened.clock.now(),
     }
     opened.close()
-    output.as_json(told) if json else output.out.print(f"fine: {told['database']}, schema {told['schema']}")
+    output.as_json(told) if json else output.out.print(
+        f"fine: {told['database']}, schema {told['schema']}"
+    )

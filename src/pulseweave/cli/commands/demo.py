@@ -14,7 +14,9 @@ from pulseweave.cli import output
 
 def demo(
     *,
-    keep: Annotated[Path | None, Parameter(help="keep database, ledger and logs in this folder")] = None,
+    keep: Annotated[
+        Path | None, Parameter(help="keep database, ledger and logs in this folder")
+    ] = None,
 ) -> int:
     """Run the story on real processes and SQLite. Needs a checkout: the examples are not installed."""
     root = Path.cwd()

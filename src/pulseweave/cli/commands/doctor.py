@@ -14,7 +14,11 @@ def doctor(*, database: DatabaseUrl = DEFAULT_DATABASE, json: Json = False) -> i
     opened = open_database(database)
     check_schema(opened)
     examined, findings = 0, list[Finding]()
-    columns = (SpinnerColumn(), TextColumn("{task.completed} instances examined"), TimeElapsedColumn())
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.completed} instances examined"),
+        TimeElapsedColumn(),
+    )
     with Progress(*columns, console=output.err, transient=True) as progress:
         task = progress.add_task("", total=None)
         for page in examine(opened):
@@ -23,10 +27,14 @@ def doctor(*, database: DatabaseUrl = DEFAULT_DATABASE, json: Json = False) -> i
             progress.update(task, completed=examined)
     opened.close()
     if json:
-        told = [{"rule": f.rule, "instance_id": f.instance_id, "message": f.message} for f in findings]
+        told = [
+            {"rule": f.rule, "instance_id": f.instance_id, "message": f.message} for f in findings
+        ]
         output.as_json({"instances": examined, "findings": told})
     elif findings:
-        output.table(("RULE", "INSTANCE", "FINDING"), ((f.rule, f.instance_id, f.message) for f in findings))
+        output.table(
+            ("RULE", "INSTANCE", "FINDING"), ((f.rule, f.instance_id, f.message) for f in findings)
+        )
     else:
         output.out.print(f"{examined} instances examined, everything holds", style="green")
     return 1 if findings else 0

@@ -1,7 +1,8 @@
-"""``weave recover …``: the recovery operations. Revisions come from you, or from a file that you were shown.
+"""``weave recover …``: the recovery operations. Revisions come from you, or from a file that you
+were shown.
 
-``--from-shown FILE`` takes ids and revisions from what ``weave review --save FILE`` showed; nothing is ever
-filled in silently from the server.
+``--from-shown FILE`` takes ids and revisions from what ``weave review --save FILE`` showed; nothing
+is ever filled in silently from the server.
 """
 
 from pathlib import Path
@@ -19,7 +20,9 @@ from pulseweave.wire.recovery import Receipt
 app = App(name="recover", help="Settle facts: review-task, resolve-step, retry-step, continue.")
 
 Reason = Annotated[str, Parameter(help="why, for the audit")]
-Evidence = Annotated[str, Parameter(name="--evidence", help="a reference to the evidence; never opened")]
+Evidence = Annotated[
+    str, Parameter(name="--evidence", help="a reference to the evidence; never opened")
+]
 Revision = Annotated[str | None, Parameter(help="the instance revision that you have seen")]
 Shown = Annotated[Path | None, Parameter(help="what `weave review --save` showed")]
 DryRun = Annotated[bool, Parameter(help="check everything, write nothing, say what would happen")]
@@ -58,7 +61,9 @@ def _shown_command(
 def _require(command: dict[str, Any], *names: str) -> None:
     missing = [name for name in names if command.get(name) is None]
     if missing:
-        options = ", ".join("--" + name.removeprefix("expected_").replace("_", "-") for name in missing)
+        options = ", ".join(
+            "--" + name.removeprefix("expected_").replace("_", "-") for name in missing
+        )
         raise reject("INVALID_COMMAND", f"still open: {options}; or give --from-shown FILE")
 
 
@@ -89,7 +94,8 @@ def review_task(
     reason: Reason,
     evidence: Evidence,
     execution_settled: Annotated[
-        bool, Parameter(help="you declare: every execution of it has ended and has no further effect")
+        bool,
+        Parameter(help="you declare: every execution of it has ended and has no further effect"),
     ] = False,
     result: Result = None,
     late_report_id: str | None = None,
@@ -133,7 +139,8 @@ def resolve_step(
     evidence: Evidence,
     result: Result = None,
     execution_settled: Annotated[
-        bool, Parameter(help="you declare: every execution of it has ended and has no further effect")
+        bool,
+        Parameter(help="you declare: every execution of it has ended and has no further effect"),
     ] = False,
     step: str | None = None,
     activation_id: str | None = None,

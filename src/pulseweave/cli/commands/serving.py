@@ -73,14 +73,16 @@ def server(
     host: str = "127.0.0.1",
     port: int = 8420,
     role: Annotated[Role, Parameter(help="all, or one of the two halves")] = "all",
-    pool_size: Annotated[int, Parameter(help="database connections for writes, and again for reads")] = 8,
+    pool_size: Annotated[
+        int, Parameter(help="database connections for writes, and again for reads")
+    ] = 8,
 ) -> None:
-    """Run a server on a database that ``weave db upgrade`` has prepared. Any number of them may run."""
+    """Run a server on a database that ``weave db upgrade`` has prepared. Any number of them may
+    run.
+    """
     _log()
     points.arm_from_environment()
-    assembly = assemble(
-        database, api=role != "engine", engine=role != "api", pool_size=pool_size
-    )
+    assembly = assemble(database, api=role != "engine", engine=role != "api", pool_size=pool_size)
 
     def ready(url: str) -> None:
         output.as_json({"ready": True, "url": url, "role": role})
@@ -91,7 +93,9 @@ def server(
 
 def _log() -> None:
     logging.basicConfig(
-        level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s %(message)s"
+        level=logging.INFO,
+        stream=sys.stderr,
+        format="%(asctime)s %(levelname)s %(name)s %(message)s",
     )
     logging.getLogger("alembic").setLevel(logging.WARNING)
     logging.getLogger("httpx2").setLevel(logging.WARNING)

@@ -175,12 +175,12 @@ def _show(detail: InstanceDetail) -> None:
         output.out.print(f"deadline  {detail.deadline_at}", style="dim")
     for blocker in detail.blocking:
         where = f" {blocker.step_key}" if blocker.step_key else ""
-        output.out.print(f"waits for [bold]{blocker.who}[/]: {blocker.what}{where} {blocker.detail or ''}")
+        output.out.print(
+            f"waits for [bold]{blocker.who}[/]: {blocker.what}{where} {blocker.detail or ''}"
+        )
 
 
-def history(
-    instance_id: str, *, url: Url = None, token: Token = None, json: Json = False
-) -> None:
+def history(instance_id: str, *, url: Url = None, token: Token = None, json: Json = False) -> None:
     """The journal: every revision, who and why."""
     entries = list(client(url, token).instances.history(instance_id))
     if json:

@@ -11,9 +11,13 @@ from pulseweave.sdk.worker import Worker
 
 
 def worker(target: str, /) -> int:
-    """Run the worker that stands in a module: ``weave worker shop.handlers:worker``. SIGTERM drains it."""
+    """Run the worker that stands in a module: ``weave worker shop.handlers:worker``. SIGTERM drains
+    it.
+    """
     logging.basicConfig(
-        level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s %(message)s"
+        level=logging.INFO,
+        stream=sys.stderr,
+        format="%(asctime)s %(levelname)s %(name)s %(message)s",
     )
     logging.getLogger("httpx2").setLevel(logging.WARNING)
     points.arm_from_environment()

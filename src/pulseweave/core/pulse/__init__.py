@@ -1,1 +1,3 @@
-"""Pulse: tasks executed under leases. It knows queues, attempts and results, and nothing of workflows."""
+"""Pulse: tasks executed under leases. It knows queues, attempts and results, and nothing of
+workflows.
+"""

@@ -1,7 +1,7 @@
 """What a worker's call is told: accepted or refused, and what is to be written either way.
 
-A refusal may come with a change: a report under a stale token is refused *and* kept as evidence; a start
-after the deadline is refused *and* expires the task.
+A refusal may come with a change: a report under a stale token is refused *and* kept as evidence; a
+start after the deadline is refused *and* expires the task.
 """
 
 from dataclasses import dataclass

@@ -16,17 +16,23 @@ from pulseweave.core.pulse.task import (
 
 
 def cancel(task: Task, *, now: int) -> TaskChange | None:
-    """Unstarted and untainted: CANCELLED. Tainted: a person decides. Running: asked. None: nothing to do."""
+    """Unstarted and untainted: CANCELLED. Tainted: a person decides. Running: asked. None: nothing
+    to do.
+    """
     match task.phase:
         case Queued() | Leased() if task.tainted:
             after = move(task, TaskEvent.CANCEL, InReview(), cancel_requested_at=now)
-            return TaskChange(before=task, after=after, event=event_of(after, now, code="CANCELLED"))
+            return TaskChange(
+                before=task, after=after, event=event_of(after, now, code="CANCELLED")
+            )
         case Queued() | Leased():
             settled = Settled(
                 state=TaskState.CANCELLED, by=SettledBy.ENGINE, code="CANCELLED", at=now
             )
             after = move(task, TaskEvent.CANCEL, settled, cancel_requested_at=now)
-            return TaskChange(before=task, after=after, event=event_of(after, now, code="CANCELLED"))
+            return TaskChange(
+                before=task, after=after, event=event_of(after, now, code="CANCELLED")
+            )
         case Running() as phase if task.cancel_requested_at is None:
             after = move(task, TaskEvent.CANCEL, phase, cancel_requested_at=now)
             return TaskChange(before=task, after=after)

@@ -1,8 +1,10 @@
-"""What a decision about tasks may ask the shell to write. The union is closed; the store knows each member.
+"""What a decision about tasks may ask the shell to write. The union is closed; the store knows each
+member.
 
-A decision answers with ``TaskChange`` (or refuses with ``Rejected``). The shell writes the difference
-between ``before`` and ``after`` conditionally on before's state, token and revision, the attempt rows, the
-late report, and last of all the event, whose place in its stream is given under the stream lock (PUL-11).
+A decision answers with ``TaskChange`` (or refuses with ``Rejected``). The shell writes the
+difference between ``before`` and ``after`` conditionally on before's state, token and revision, the
+attempt rows, the late report, and last of all the event, whose place in its stream is given under
+the stream lock (PUL-11).
 """
 
 from dataclasses import dataclass
@@ -84,7 +86,8 @@ class TaskCreated:
 class TaskChange:
     """One task before and after one decision, with what goes with it.
 
-    ``unknown_settled_by``: id of the execution audit whose verdict settled this task's unknown attempts.
+    ``unknown_settled_by``: id of the execution audit whose verdict settled this task's unknown
+    attempts.
     """
 
     before: Task

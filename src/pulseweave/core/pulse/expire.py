@@ -24,7 +24,9 @@ def expired_code(task: Task, now: int) -> str | None:
 
 
 def expire(task: Task, *, now: int) -> TaskChange | None:
-    """FAILED, whatever holds the task; a tainted one needs a person (PUL-3). None: nothing has passed."""
+    """FAILED, whatever holds the task; a tainted one needs a person (PUL-3). None: nothing has
+    passed.
+    """
     code = expired_code(task, now)
     if code is None or not isinstance(task.phase, Queued | Leased):
         return None

@@ -1,8 +1,9 @@
-"""Why a queued task is out of the claim index, and when a sweeper must look at a task next (PUL-10).
+"""Why a queued task is out of the claim index, and when a sweeper must look at a task next
+(PUL-10).
 
-Bits are hints kept in step by every writer: GATE on every unsettled task of an instance, KEY on a task
-whose concurrency key was found held, DELAY on one whose back-off runs. Changing a bit is no event and moves
-no revision.
+Bits are hints kept in step by every writer: GATE on every unsettled task of an instance, KEY on a
+task whose concurrency key was found held, DELAY on one whose back-off runs. Changing a bit is no
+event and moves no revision.
 """
 
 from dataclasses import replace
@@ -16,7 +17,9 @@ def set_gate(task: Task, *, closed: bool) -> TaskChange | None:
     """Set or clear GATE on an unsettled task; None when it is so already."""
     invariant(not task.settled, "only unsettled tasks have a gate", task_id=task.id)
     holds = task.holds | Holds.GATE if closed else task.holds & ~Holds.GATE
-    return None if holds == task.holds else TaskChange(before=task, after=replace(task, holds=holds))
+    return (
+        None if holds == task.holds else TaskChange(before=task, after=replace(task, holds=holds))
+    )
 
 
 def wait_for_key(task: Task) -> TaskChange:

@@ -1,8 +1,8 @@
 """Leases: claim, start, heartbeat, give back, and what the loss of one means (PUL-2, PUL-3, PUL-7).
 
-A claim leases and authorises nothing. The start, just before the handler's effect, authorises: it checks
-gate, deadline and latest start on the task's own row, makes the attempt and counts it. A lease lost before
-the start is a known non-execution; one lost after it is UNKNOWN, never a failure.
+A claim leases and authorises nothing. The start, just before the handler's effect, authorises: it
+checks gate, deadline and latest start on the task's own row, makes the attempt and counts it. A
+lease lost before the start is a known non-execution; one lost after it is UNKNOWN, never a failure.
 """
 
 from dataclasses import replace
@@ -19,7 +19,9 @@ from pulseweave.kernel.errors import reject
 
 def claim(task: Task, *, now: int, token: str) -> TaskChange:
     """Lease a claimable task for a short while; it holds its concurrency key from now on (PUL-9)."""
-    invariant(task.holds is Holds.NONE, "only what can run is claimed", task_id=task.id, holds=task.holds)
+    invariant(
+        task.holds is Holds.NONE, "only what can run is claimed", task_id=task.id, holds=task.holds
+    )
     expires_at = now + limits.UNSTARTED_LEASE_MS * 1000
     after = move(task, TaskEvent.CLAIM, Leased(token=token, expires_at=expires_at))
     return TaskChange(before=task, after=after)
@@ -28,7 +30,8 @@ def claim(task: Task, *, now: int, token: str) -> TaskChange:
 def start(task: Task, *, token: str, worker: str, now: int) -> Answer:
     """Authorise the execution. Order of refusals: LEASE_LOST, START_REFUSED, GATE_CLOSED.
 
-    A start that is asked again under the same running lease gets the same answer. ``worker``: JSON string.
+    A start that is asked again under the same running lease gets the same answer. ``worker``: JSON
+    string.
     """
     match task.phase:
         case Running(token=held, stop_at=stop_at) if held == token:
@@ -38,13 +41,19 @@ def start(task: Task, *, token: str, worker: str, now: int) -> Answer:
         case Leased(token=held, expires_at=expires_at) if held == token and now < expires_at:
             pass
         case _:
-            return Answer(rejected=reject("LEASE_LOST", "the lease is not yours any more", rule="PUL-6"))
+            return Answer(
+                rejected=reject("LEASE_LOST", "the lease is not yours any more", rule="PUL-6")
+            )
     expired = expire(task, now=now)
     if expired is not None:
-        refusal = reject("START_REFUSED", "the task's deadline or latest start has passed", rule="PUL-7")
+        refusal = reject(
+            "START_REFUSED", "the task's deadline or latest start has passed", rule="PUL-7"
+        )
         return Answer(change=expired, rejected=refusal)
     if task.holds & Holds.GATE:
-        return Answer(rejected=reject("GATE_CLOSED", "the instance may not start attempts now", rule="PUL-2"))
+        return Answer(
+            rejected=reject("GATE_CLOSED", "the instance may not start attempts now", rule="PUL-2")
+        )
     stop_at = _stop_at(task, now)
     number = task.attempt_count + 1
     after = move(
@@ -76,14 +85,18 @@ def asked_to_cancel(task: Task, now: int) -> bool:
 
 
 def heartbeat(task: Task, *, token: str, now: int) -> Answer:
-    """Renew a running lease; a lapsed one is never revived. After the grace it is not renewed further (PUL-7)."""
+    """Renew a running lease; a lapsed one is never revived. After the grace it is not renewed
+    further (PUL-7).
+    """
     match task.phase:
         case Running(token=held, expires_at=expires_at) if held == token and now < expires_at:
             pass
         case Leased(token=held, expires_at=expires_at) if held == token and now < expires_at:
             return Answer(cancel=False)
         case _:
-            return Answer(rejected=reject("LEASE_LOST", "the lease is not yours any more", rule="PUL-6"))
+            return Answer(
+                rejected=reject("LEASE_LOST", "the lease is not yours any more", rule="PUL-6")
+            )
     phase = task.phase
     cancel = asked_to_cancel(task, now)
     renewed = now + task.lease_ms * 1000
@@ -110,7 +123,9 @@ def give_back(task: Task, *, token: str) -> Answer:
             refusal = reject("REPORT_CONFLICT", "a started task can't be given back; report it")
             return Answer(rejected=refusal)
         case _:
-            return Answer(rejected=reject("LEASE_LOST", "the lease is not yours any more", rule="PUL-6"))
+            return Answer(
+                rejected=reject("LEASE_LOST", "the lease is not yours any more", rule="PUL-6")
+            )
 
 
 def lose_unstarted(task: Task, *, now: int) -> TaskChange:
@@ -123,4 +138,6 @@ def lose_unstarted(task: Task, *, now: int) -> TaskChange:
 
 def unstarted_delay_ms(losses: int) -> int:
     """1 s, 2 s, 4 s, … at most five minutes."""
-    return min(limits.UNSTARTED_DELAY_FIRST_MS << min(losses - 1, 20), limits.UNSTARTED_DELAY_MS_MAX)
+    return min(
+        limits.UNSTARTED_DELAY_FIRST_MS << min(losses - 1, 20), limits.UNSTARTED_DELAY_MS_MAX
+    )

@@ -1,4 +1,6 @@
-"""One transition of a task: the only function that makes a changed task, and it asks the table first."""
+"""One transition of a task: the only function that makes a changed task, and it asks the table
+first.
+"""
 
 from dataclasses import replace
 from typing import Any
@@ -26,7 +28,9 @@ def permits(state: TaskState, event: TaskEvent) -> bool:
 
 
 def move(task: Task, event: TaskEvent, phase: Phase, **changes: Any) -> Task:
-    """The task after the event, one revision on; holds and key follow the phase (PUL-1, PUL-9, PUL-10)."""
+    """The task after the event, one revision on; holds and key follow the phase (PUL-1, PUL-9,
+    PUL-10).
+    """
     after = replace(task, phase=phase, revision=task.revision + 1, **changes)
     targets = TASK_TRANSITIONS[task.state].get(event, frozenset())
     invariant(
@@ -54,7 +58,9 @@ def _holds(task: Task) -> Holds:
 
 
 def _holds_key(task: Task) -> bool:
-    """From the claim until it settles or goes back untainted; an unknown execution keeps it (PUL-9)."""
+    """From the claim until it settles or goes back untainted; an unknown execution keeps it
+    (PUL-9).
+    """
     if task.key is None or isinstance(task.phase, Settled):
         return False
     if isinstance(task.phase, Queued):

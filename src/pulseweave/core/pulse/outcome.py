@@ -1,8 +1,8 @@
 """What follows an attempt that did not succeed: another one, a failure, or a person (PUL-3, PUL-5).
 
-What may never happen: an attempt beyond the budget or the deadline; an unknown outcome taken for a failure
-of a task that may have had an effect; a tainted task settled by anything but success, a failure declared
-final, or a verdict.
+What may never happen: an attempt beyond the budget or the deadline; an unknown outcome taken for a
+failure of a task that may have had an effect; a tainted task settled by anything but success, a
+failure declared final, or a verdict.
 """
 
 from dataclasses import dataclass
@@ -54,7 +54,8 @@ def fail_final(task: Task, closed: AttemptClosed, *, now: int) -> TaskChange:
 def lose_outcome(task: Task, closed: AttemptClosed, chance: Chance, *, now: int) -> TaskChange:
     """The outcome can't be known: the step's fixed ``effect`` says what may follow (PUL-3).
 
-    ``closed`` tells how it was lost; for a task declared without effect it becomes a used attempt that failed.
+    ``closed`` tells how it was lost; for a task declared without effect it becomes a used attempt
+    that failed.
     """
     if task.effect is Effect.NONE:
         failed = AttemptClosed(

@@ -1,9 +1,9 @@
 """Reports: what a worker says became of an execution (PUL-4, PUL-6, PUL-17).
 
-Fenced by the lease token alone: while the token stands on the row nobody else can be authorised, so the
-report is the fact. A report under another token is kept as a late report and moves nothing; on an unsettled
-task it adds 1 to the revision, so that a review decided without it conflicts; on a settled one it appends a
-LATE event.
+Fenced by the lease token alone: while the token stands on the row nobody else can be authorised, so
+the report is the fact. A report under another token is kept as a late report and moves nothing; on
+an unsettled task it adds 1 to the revision, so that a review decided without it conflicts; on a
+settled one it appends a LATE event.
 """
 
 from dataclasses import dataclass, replace
@@ -30,7 +30,8 @@ from pulseweave.kernel.errors import Rejected, reject
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """A report as decoded. Texts are canonical JSON: nothing that a handler says can make a row unwritable.
+    """A report as decoded. Texts are canonical JSON: nothing that a handler says can make a row
+    unwritable.
 
     ``digest`` covers outcome and content. ``retryable`` counts for FAILED alone.
     """
@@ -68,7 +69,8 @@ def report(
     late_id: str,
     kept_id: str | None = None,
 ) -> Answer:
-    """Decide one report. Order of refusals: REPORT_CONFLICT or LEASE_LOST (as evidence), NOT_STARTED.
+    """Decide one report. Order of refusals: REPORT_CONFLICT or LEASE_LOST (as evidence),
+    NOT_STARTED.
 
     ``kept_id``: the late report that this very report left behind when it came before.
     """
@@ -112,7 +114,9 @@ def _running(task: Task, told: Report, *, now: int, chance: Chance) -> Answer:
 
 
 def _cancelled(task: Task, closed: AttemptClosed, *, now: int, chance: Chance) -> Answer:
-    """Nothing took effect and nothing runs. Only where cancel was asked; by a timeout it is a failed attempt."""
+    """Nothing took effect and nothing runs. Only where cancel was asked; by a timeout it is a
+    failed attempt.
+    """
     if not asked_to_cancel(task, now):
         return Answer(
             rejected=reject(
@@ -137,7 +141,9 @@ def _cancelled(task: Task, closed: AttemptClosed, *, now: int, chance: Chance) -
 
 
 def _unstarted(task: Task, told: Report, *, now: int) -> Answer:
-    """Before the start only a known failure can be told (``start="manual"``): it used no attempt (PUL-4)."""
+    """Before the start only a known failure can be told (``start="manual"``): it used no attempt
+    (PUL-4).
+    """
     if told.outcome is not Outcome.FAILED:
         return Answer(rejected=reject("NOT_STARTED", "the task was not started", rule="PUL-4"))
     if told.retryable:

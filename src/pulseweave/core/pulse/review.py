@@ -19,8 +19,12 @@ from pulseweave.kernel.errors import Rejected, reject
 
 
 def verdict(task: Task, *, succeeded: bool, now: int, audit_id: str) -> TaskChange:
-    """Settle a task in review by verified evidence; final: no retry follows, whatever budget is left (REV-1)."""
-    invariant(isinstance(task.phase, InReview), "only a task in review gets a verdict", task_id=task.id)
+    """Settle a task in review by verified evidence; final: no retry follows, whatever budget is
+    left (REV-1).
+    """
+    invariant(
+        isinstance(task.phase, InReview), "only a task in review gets a verdict", task_id=task.id
+    )
     event = TaskEvent.VERDICT_SUCCEEDED if succeeded else TaskEvent.VERDICT_FAILED
     state = TaskState.SUCCEEDED if succeeded else TaskState.FAILED
     code = None if succeeded else "VERIFIED_FAILED"
@@ -36,7 +40,9 @@ def verdict(task: Task, *, succeeded: bool, now: int, audit_id: str) -> TaskChan
 def declare_lost(
     task: Task, *, expected_revision: int, now: int, chance: Chance
 ) -> TaskChange | Rejected:
-    """Declare the lease of a running task lost before it expires: the outcome becomes UNKNOWN (REC-17)."""
+    """Declare the lease of a running task lost before it expires: the outcome becomes UNKNOWN
+    (REC-17).
+    """
     if task.revision != expected_revision:
         return reject(
             "TASK_REVISION_CONFLICT",

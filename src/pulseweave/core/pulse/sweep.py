@@ -1,4 +1,6 @@
-"""What time alone does to a task: the sweeper's decision, made on the locked row (PUL-2, PUL-3, PUL-7)."""
+"""What time alone does to a task: the sweeper's decision, made on the locked row (PUL-2, PUL-3,
+PUL-7).
+"""
 
 from pulseweave.core.pulse.change import TaskChange
 from pulseweave.core.pulse.expire import expire

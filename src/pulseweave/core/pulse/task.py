@@ -1,11 +1,12 @@
 """The task: a unit of execution, its states, and every transition that may ever happen to it.
 
-States: QUEUED (waiting to be claimed), LEASED (handed to a worker, not yet authorised to act), RUNNING
-(authorised: the attempt is counted), NEEDS_REVIEW (an outcome is unknown), and settled for ever:
-SUCCEEDED, FAILED, CANCELLED. An execution is *unknown* while its task is in NEEDS_REVIEW, and only then.
+States: QUEUED (waiting to be claimed), LEASED (handed to a worker, not yet authorised to act),
+RUNNING (authorised: the attempt is counted), NEEDS_REVIEW (an outcome is unknown), and settled for
+ever: SUCCEEDED, FAILED, CANCELLED. An execution is *unknown* while its task is in NEEDS_REVIEW, and
+only then.
 
-What may never happen: a settled task changes state; an attempt exists that was not authorised by a start;
-a lease that was lost after the start is taken for a failure (PUL-1, PUL-2, PUL-3).
+What may never happen: a settled task changes state; an attempt exists that was not authorised by a
+start; a lease that was lost after the start is taken for a failure (PUL-1, PUL-2, PUL-3).
 """
 
 from collections.abc import Mapping
@@ -35,9 +36,13 @@ class TaskEvent(StrEnum):
 
     CLAIM = "CLAIM"
     START = "START"
-    GIVE_BACK = "GIVE_BACK"  # an unstarted lease returned, reported failed or lost: a known non-execution
+    GIVE_BACK = (
+        "GIVE_BACK"  # an unstarted lease returned, reported failed or lost: a known non-execution
+    )
     SUCCEED = "SUCCEED"  # reported by the lease holder
-    FAIL_RETRYABLE = "FAIL_RETRYABLE"  # reported, or a lost attempt of a task declared without effect
+    FAIL_RETRYABLE = (
+        "FAIL_RETRYABLE"  # reported, or a lost attempt of a task declared without effect
+    )
     FAIL_FINAL = "FAIL_FINAL"
     LOSE_OUTCOME = "LOSE_OUTCOME"  # lease lost after the start, reported UNKNOWN, or declared lost
     CONFIRM_CANCELLED = "CONFIRM_CANCELLED"  # the lease holder: nothing took effect, nothing runs
@@ -118,7 +123,9 @@ class Leased:
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """Authorised. ``stop_at``: from then on the worker is asked to cancel (attempt timeout or deadline)."""
+    """Authorised. ``stop_at``: from then on the worker is asked to cancel (attempt timeout or
+    deadline).
+    """
 
     token: str
     expires_at: int
@@ -151,7 +158,8 @@ Phase = Queued | Leased | Running | InReview | Settled
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """Facts of one task. Instants are microseconds UTC. ``key`` is the digest of the concurrency key.
+    """Facts of one task. Instants are microseconds UTC. ``key`` is the digest of the concurrency
+    key.
 
     ``revision`` grows by one with every change of state, a cancel request and a late report; a
     heartbeat and a hold bit change none.
@@ -245,7 +253,9 @@ class Outcome(StrEnum):
 
 
 class EventKind(StrEnum):
-    """Kinds of result events: a settlement, a move to NEEDS_REVIEW, or a late fact (PUL-11, PUL-17)."""
+    """Kinds of result events: a settlement, a move to NEEDS_REVIEW, or a late fact (PUL-11,
+    PUL-17).
+    """
 
     SUCCEEDED = "SUCCEEDED"
     FAILED = "FAILED"
@@ -256,7 +266,9 @@ class EventKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResultEvent:
-    """One entry of a result stream before its place in the stream is known (seq comes under the lock)."""
+    """One entry of a result stream before its place in the stream is known (seq comes under the
+    lock).
+    """
 
     partition_id: int
     namespace: str

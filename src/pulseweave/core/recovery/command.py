@@ -1,7 +1,7 @@
 """The recovery commands of task workflows, as decoded and checked for form (REC-2).
 
-``declared`` is whatever stood in the declaration's field; only the literal ``true`` declares (REC-11).
-``result`` is canonical JSON text; None where the command gave none.
+``declared`` is whatever stood in the declaration's field; only the literal ``true`` declares
+(REC-11). ``result`` is canonical JSON text; None where the command gave none.
 """
 
 from dataclasses import dataclass

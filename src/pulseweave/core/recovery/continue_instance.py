@@ -1,7 +1,7 @@
 """Continue: the only way out of NEEDS_REVIEW (CON-1 to CON-4).
 
-It never unpauses, extends no deadline and withdraws no stop. The declaration is not believed: the graph,
-the tasks and the source events are checked.
+It never unpauses, extends no deadline and withdraws no stop. The declaration is not believed: the
+graph, the tasks and the source events are checked.
 """
 
 from collections.abc import Callable
@@ -26,13 +26,17 @@ def applies(facts: RecoveryFacts, command: Continue, *, now: int) -> Rejected | 
     instance = facts.base.instance
     if instance.contradicted:
         return reject(
-            "CONTRADICTED", "a late report contradicts what was settled; acknowledge it first", rule="REC-13"
+            "CONTRADICTED",
+            "a late report contradicts what was settled; acknowledge it first",
+            rule="REC-13",
         )
     if instance.stop is None:
         refusal = refuse_expired(facts, now)
         if refusal is not None:
             return refusal
-    unknown = [h.task.id for h in facts.histories.values() if h.task.state is TaskState.NEEDS_REVIEW]
+    unknown = [
+        h.task.id for h in facts.histories.values() if h.task.state is TaskState.NEEDS_REVIEW
+    ]
     if unknown:
         return reject(
             "EXECUTION_UNSETTLED",
@@ -40,7 +44,9 @@ def applies(facts: RecoveryFacts, command: Continue, *, now: int) -> Rejected | 
             rule="CON-1",
             task_ids=unknown,
         )
-    unresolved = [leaf.step_key for leaf in facts.base.leaves.values() if is_unresolved(facts, leaf)]
+    unresolved = [
+        leaf.step_key for leaf in facts.base.leaves.values() if is_unresolved(facts, leaf)
+    ]
     if unresolved:
         return reject(
             "UNRESOLVED_STEPS",
@@ -52,7 +58,9 @@ def applies(facts: RecoveryFacts, command: Continue, *, now: int) -> Rejected | 
 
 
 def is_unresolved(facts: RecoveryFacts, leaf: Leaf) -> bool:
-    """NEEDS_REVIEW; without a stop also a failure that stops or asks, or a cancellation, not concluded."""
+    """NEEDS_REVIEW; without a stop also a failure that stops or asks, or a cancellation, not
+    concluded.
+    """
     if leaf.state is LeafState.NEEDS_REVIEW:
         return True
     if facts.base.instance.stop is not None or leaf.conclusion_id is not None:

@@ -1,8 +1,9 @@
-"""The checks that every recovery decision begins with, in their fixed order, and those of step decisions.
+"""The checks that every recovery decision begins with, in their fixed order, and those of step
+decisions.
 
 Order: DECLARATION_REQUIRED, REVISION_CONFLICT, INSTANCE_ENDED, NOT_IN_REVIEW, INBOX_QUARANTINED,
-INBOX_PENDING; then STOP_REQUESTED and DEADLINE_PASSED where the operation needs neither; then what is
-particular to the operation. Which refusal wins is part of the contract (REC-4, REC-11, REC-12).
+INBOX_PENDING; then STOP_REQUESTED and DEADLINE_PASSED where the operation needs neither; then what
+is particular to the operation. Which refusal wins is part of the contract (REC-4, REC-11, REC-12).
 """
 
 from pulseweave.core.recovery.command import Command, ResolveStep, RetryStep
@@ -50,7 +51,9 @@ def refuse_sources(facts: RecoveryFacts) -> Rejected | None:
         )
     if sources.pending or sources.unconsumed:
         return reject(
-            "INBOX_PENDING", "results of the instance are not consumed yet; read it again", rule="REC-4"
+            "INBOX_PENDING",
+            "results of the instance are not consumed yet; read it again",
+            rule="REC-4",
         )
     return None
 
@@ -82,7 +85,9 @@ def find_leaf(facts: RecoveryFacts, command: ResolveStep | RetryStep) -> Leaf | 
     named = next((a for a in facts.activations if a.id == command.activation_id), None)
     if named is None or named.step_key != command.step_key:
         return reject(
-            "NOT_OWNED", f"step {command.step_key} has no activation {command.activation_id}", rule="REC-9"
+            "NOT_OWNED",
+            f"step {command.step_key} has no activation {command.activation_id}",
+            rule="REC-9",
         )
     if not named.current:
         current = facts.base.leaves[named.step_key]
@@ -145,6 +150,8 @@ def refuse_unsettled(histories: list[TaskHistory]) -> Rejected | None:
             )
         if history.consumed_revision is None or history.consumed_revision < task.revision:
             return reject(
-                "INBOX_PENDING", f"the result of task {task.id} is not consumed yet", task_id=task.id
+                "INBOX_PENDING",
+                f"the result of task {task.id} is not consumed yet",
+                task_id=task.id,
             )
     return None

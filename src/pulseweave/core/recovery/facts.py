@@ -1,6 +1,8 @@
-"""What recovery decisions are made from: the instance, the whole execution history, and its sources.
+"""What recovery decisions are made from: the instance, the whole execution history, and its
+sources.
 
-Loaded after every lock was taken (REC-6). Nothing here is believed because a person says so (REC-11).
+Loaded after every lock was taken (REC-6). Nothing here is believed because a person says so
+(REC-11).
 """
 
 from collections.abc import Mapping

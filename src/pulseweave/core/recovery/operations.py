@@ -1,7 +1,8 @@
 """Which recovery operations apply to an instance now, and what blocks the others (REC-15, REC-19).
 
-Made by asking the commands' own decision functions with everything filled in that the system knows, so
-the answer can't disagree with what the command would say. What only a person can give is left open.
+Made by asking the commands' own decision functions with everything filled in that the system knows,
+so the answer can't disagree with what the command would say. What only a person can give is left
+open.
 """
 
 from collections.abc import Iterator, Mapping
@@ -220,7 +221,9 @@ def _blocking(facts: RecoveryFacts) -> Iterator[Blocker]:
     if instance.state is InstanceState.NEEDS_REVIEW:
         for leaf in facts.base.leaves.values():
             if is_unresolved(facts, leaf):
-                cause = leaf.review_cause.value if leaf.review_cause is not None else leaf.state.value
+                cause = (
+                    leaf.review_cause.value if leaf.review_cause is not None else leaf.state.value
+                )
                 yield Blocker(
                     what="STEP_UNRESOLVED",
                     who="workflows:recover",

@@ -1,7 +1,7 @@
 """ResolveStep: a person concludes a leaf whose executions are all known (RES-1 to RES-4).
 
-It stores a conclusion and runs nothing; neither review nor stop is cleared. SUCCEEDED is final, FAILED may
-still be replaced by SUCCEEDED or by a retry.
+It stores a conclusion and runs nothing; neither review nor stop is cleared. SUCCEEDED is final,
+FAILED may still be replaced by SUCCEEDED or by a retry.
 """
 
 from collections.abc import Callable

@@ -1,7 +1,9 @@
-"""RetryStep: a new activation of a task leaf, inside the original budget and deadline (RET-1 to RET-8).
+"""RetryStep: a new activation of a task leaf, inside the original budget and deadline (RET-1 to
+RET-8).
 
 What may never happen: more attempts or activations than the definition's ``max_attempts``; another
-deadline, input or key than the first activation's; two successors of one task; a start before Continue.
+deadline, input or key than the first activation's; two successors of one task; a start before
+Continue.
 """
 
 from collections.abc import Callable
@@ -46,9 +48,7 @@ class StepRetried:
 
 def applies(facts: RecoveryFacts, command: RetryStep, *, now: int) -> Retryable | Rejected:
     """Everything but what only a person can give."""
-    refusal = (
-        refuse_command(facts, command) or refuse_stop(facts) or refuse_expired(facts, now)
-    )
+    refusal = refuse_command(facts, command) or refuse_stop(facts) or refuse_expired(facts, now)
     if refusal is not None:
         return refusal
     leaf = find_leaf(facts, command)
@@ -107,7 +107,9 @@ def decide(
 
 
 def _successor_task(retryable: Retryable, successor: Leaf, *, now: int) -> TaskCreated:
-    """Same input, keys and instants as the first activation's task; only the rest of its budget (RET-4, RET-6)."""
+    """Same input, keys and instants as the first activation's task; only the rest of its budget
+    (RET-4, RET-6).
+    """
     first, last = retryable.histories[0], retryable.histories[-1]
     task = Task(
         id=successor.task_id or "",
@@ -137,7 +139,9 @@ def _refuse_executions(leaf: Leaf, histories: list[TaskHistory]) -> Rejected | N
         return unsettled
     if any(h.task.state is TaskState.SUCCEEDED for h in histories):
         return reject(
-            "STEP_NOT_RETRYABLE", f"an execution of {leaf.step_key} is known to have succeeded", rule="RET-1"
+            "STEP_NOT_RETRYABLE",
+            f"an execution of {leaf.step_key} is known to have succeeded",
+            rule="RET-1",
         )
     return None
 
@@ -146,7 +150,10 @@ def _refuse_instants(first: Task, now: int) -> Rejected | None:
     for name, instant in (("deadline", first.deadline_at), ("latest start", first.start_by)):
         if instant is not None and now >= instant:
             return reject(
-                "DEADLINE_PASSED", f"the original task's {name} has passed", rule="RET-6", at=instant
+                "DEADLINE_PASSED",
+                f"the original task's {name} has passed",
+                rule="RET-6",
+                at=instant,
             )
     return None
 
@@ -196,9 +203,7 @@ def _fixed(history: TaskHistory) -> tuple[object, ...]:
     )
 
 
-def _budget(
-    facts: RecoveryFacts, leaf: Leaf, histories: list[TaskHistory]
-) -> Retryable | Rejected:
+def _budget(facts: RecoveryFacts, leaf: Leaf, histories: list[TaskHistory]) -> Retryable | Rejected:
     original = facts.base.definition.leaves[leaf.node_key].max_attempts
     used = sum(history.attempt_rows for history in histories)
     if used >= original or len(histories) >= original:

@@ -1,11 +1,12 @@
-"""Advance: evaluate the graph from its root, set the next leaves to work, or finish the instance (WEA-16).
+"""Advance: evaluate the graph from its root, set the next leaves to work, or finish the instance
+(WEA-16).
 
-Composite nodes have no rows: what they are follows from their leaves. A leaf that is entered gets its
-activation and its task in the same plan; one whose input can't be evaluated gets an activation FAILED
-without a task, then its ``on_failure`` (WEA-20).
+Composite nodes have no rows: what they are follows from their leaves. A leaf that is entered gets
+its activation and its task in the same plan; one whose input can't be evaluated gets an activation
+FAILED without a task, then its ``on_failure`` (WEA-20).
 
-What may never happen: a leaf is entered while the gate is closed; a leaf gets a second activation here
-(only RetryStep makes one); a task's deadline lies behind its instance's (PUL-7).
+What may never happen: a leaf is entered while the gate is closed; a leaf gets a second activation
+here (only RetryStep makes one); a task's deadline lies behind its instance's (PUL-7).
 """
 
 from collections.abc import Iterator
@@ -34,7 +35,9 @@ INPUT = ""
 
 
 def advance(draft: Draft) -> None:
-    """Move the instance as far as its facts allow. Sets ``draft.missing`` when outputs must be loaded first."""
+    """Move the instance as far as its facts allow. Sets ``draft.missing`` when outputs must be
+    loaded first.
+    """
     if not draft.may_advance:
         return
     if _evaluate(draft, draft.definition.root) and draft.may_advance:
@@ -173,7 +176,11 @@ def expression_error(error: ExpressionError) -> str:
         {
             "code": "EXPRESSION_ERROR",
             "message": error.message,
-            "details": {"pointer": error.pointer, "expression": error.expression, "cause": error.code},
+            "details": {
+                "pointer": error.pointer,
+                "expression": error.expression,
+                "cause": error.code,
+            },
         }
     )
 
@@ -185,9 +192,7 @@ def scope_for(draft: Draft, reads: frozenset[str]) -> Scope | None:
     if gaps:
         draft.missing |= gaps
         return None
-    steps = {
-        key: output_of(draft.definition.nodes[key], draft.payloads) for key in sorted(reads)
-    }
+    steps = {key: output_of(draft.definition.nodes[key], draft.payloads) for key in sorted(reads)}
     return Scope(input=draft.payloads[INPUT], steps=steps)
 
 
@@ -197,7 +202,9 @@ def _leaves_read(definition: Definition, reads: frozenset[str]) -> Iterator[str]
 
 
 def _finish(draft: Draft) -> None:
-    """Everything is done: the output, and the end (WEA-15: every leaf is settled and consumed here)."""
+    """Everything is done: the output, and the end (WEA-15: every leaf is settled and consumed
+    here).
+    """
     definition = draft.definition
     try:
         output = _output(draft)

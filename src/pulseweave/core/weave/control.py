@@ -1,6 +1,7 @@
 """Pause, resume and cancel (WEA-12). They move no deadline and leave no review.
 
-Order of refusals: CONTROL_REVISION_CONFLICT, INSTANCE_ENDED, STOP_REQUESTED, DEADLINE_PASSED (resume).
+Order of refusals: CONTROL_REVISION_CONFLICT, INSTANCE_ENDED, STOP_REQUESTED, DEADLINE_PASSED
+(resume).
 """
 
 from dataclasses import replace
@@ -61,6 +62,7 @@ def _refusal(draft: Draft, verb: ControlVerb, expected: int) -> Rejected | None:
     expired = instance.expired(draft.now) and instance.state is InstanceState.RUNNING
     if verb is ControlVerb.RESUME and expired:
         return reject(
-            "DEADLINE_PASSED", "the deadline passed while the instance was paused; it will end FAILED"
+            "DEADLINE_PASSED",
+            "the deadline passed while the instance was paused; it will end FAILED",
         )
     return None

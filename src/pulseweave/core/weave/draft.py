@@ -1,8 +1,9 @@
 """The working copy of one instance while a decision is made, and how it becomes a plan.
 
 A decision builds a draft from facts, moves it, and finishes it. The draft holds the rules that bind
-every decision: the gate follows the state, a new stop intent cancels tasks, exactly one revision and one
-journal entry a transaction, a continuation for whoever may go on by himself (WEA-4, WEA-6, WEA-14).
+every decision: the gate follows the state, a new stop intent cancels tasks, exactly one revision
+and one journal entry a transaction, a continuation for whoever may go on by himself (WEA-4, WEA-6,
+WEA-14).
 """
 
 from collections.abc import Callable, Mapping
@@ -37,8 +38,8 @@ from pulseweave.kernel.check import invariant
 class InstanceFacts:
     """What a decision is made from. ``leaves``: current activations by step key.
 
-    ``payloads`` holds values loaded so far: ``""`` for the input, step keys for outputs. A decision that
-    needs more says so (``Draft.missing``) and is asked again.
+    ``payloads`` holds values loaded so far: ``""`` for the input, step keys for outputs. A decision
+    that needs more says so (``Draft.missing``) and is asked again.
     """
 
     definition: Definition
@@ -137,7 +138,9 @@ class Draft:
     # --- the plan ------------------------------------------------------------------------------
 
     def finish(self, *, actor: str, cause: str, control: bool = False) -> InstancePlan:
-        """The plan. ``control``: an accepted command of a person moves control_revision too (REC-5)."""
+        """The plan. ``control``: an accepted command of a person moves control_revision too
+        (REC-5).
+        """
         invariant(not self.missing, "a decision is finished only on complete facts")
         changed = [*self._changed_leaves()]
         moved = replace(self.instance, **self._wake())
@@ -163,7 +166,9 @@ class Draft:
             before=before,
             after=after,
             leaves=tuple(changed),
-            tasks=tuple(replace(t, task=replace(t.task, holds=t.task.holds | held)) for t in self.tasks),
+            tasks=tuple(
+                replace(t, task=replace(t.task, holds=t.task.holds | held)) for t in self.tasks
+            ),
             conclusions=tuple(self.conclusions),
             gate=gate,
             cancel_tasks=after.stop is not None and (before is None or before.stop is None),
@@ -187,7 +192,9 @@ class Draft:
     ) -> JournalEntry:
         changes = [journal_change("instance", self.before, after)]
         changes += [journal_change("leaf", change.before, change.after) for change in changed]
-        changes += [journal_change("conclusion", None, conclusion) for conclusion in self.conclusions]
+        changes += [
+            journal_change("conclusion", None, conclusion) for conclusion in self.conclusions
+        ]
         return JournalEntry(
             instance_id=after.id,
             revision=after.revision,
@@ -199,7 +206,9 @@ class Draft:
         )
 
     def _wake(self) -> dict[str, Any]:
-        """The continuation that these facts call for (WEA-14); a deadline counts while paused (WEA-13)."""
+        """The continuation that these facts call for (WEA-14); a deadline counts while paused
+        (WEA-13).
+        """
         instance = self.instance
         if instance.state is InstanceState.CANCELLING and self._continuation is not None:
             return {"wake_at": self.now, "wake_reason": self._continuation}

@@ -1,7 +1,7 @@
 """Decide failure: what a failed leaf means for its instance (WEA-8, WEA-16).
 
-Decided in event order while the instance is RUNNING, paused or not. In NEEDS_REVIEW the failed leaf becomes
-a review item instead, and in CANCELLING nothing is decided any more: the first stop stands.
+Decided in event order while the instance is RUNNING, paused or not. In NEEDS_REVIEW the failed leaf
+becomes a review item instead, and in CANCELLING nothing is decided any more: the first stop stands.
 """
 
 from dataclasses import replace
@@ -16,7 +16,9 @@ from pulseweave.kernel.check import invariant
 
 def decide_failure(draft: Draft, leaf: Leaf) -> None:
     """Apply the failed leaf's ``on_failure``, where failures are decided at all."""
-    invariant(leaf.undecided_failure, "only an undecided failure is decided", step_key=leaf.step_key)
+    invariant(
+        leaf.undecided_failure, "only an undecided failure is decided", step_key=leaf.step_key
+    )
     if draft.instance.state is not InstanceState.RUNNING:
         return
     match draft.definition.leaves[leaf.node_key].on_failure:

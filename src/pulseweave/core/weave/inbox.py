@@ -1,8 +1,8 @@
 """Collect: how a result event reaches its instance, once (WEA-5, WEA-16, WEA-17, PUL-17).
 
 The answer of ``consume`` is the record's disposition. A fact that can't be trusted is set aside as
-QUARANTINED, with a cause from a closed list; the instance then waits for a person and for the cause to be
-mended. Nothing here guesses: a mismatch is never waved through.
+QUARANTINED, with a cause from a closed list; the instance then waits for a person and for the cause
+to be mended. Nothing here guesses: a mismatch is never waved through.
 """
 
 from collections.abc import Callable, Mapping
@@ -28,7 +28,9 @@ from pulseweave.kernel import canonical
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamEvent:
-    """A result event with its place in the stream, as read. ``late_outcome``: what a LATE event's report told."""
+    """A result event with its place in the stream, as read. ``late_outcome``: what a LATE event's
+    report told.
+    """
 
     partition_id: int
     seq: int
@@ -70,7 +72,8 @@ class Quarantined(Exception):
 class Delivery:
     """Events of one instance in stream order, with what they need to be judged.
 
-    ``blocked``: an earlier record of the instance is quarantined or pending, so these wait in order.
+    ``blocked``: an earlier record of the instance is quarantined or pending, so these wait in
+    order.
     """
 
     events: tuple[StreamEvent, ...]
@@ -80,10 +83,12 @@ class Delivery:
 
 
 def consume_all(make: Callable[[], Draft], delivery: Delivery) -> tuple[Draft, list[InboxRecord]]:
-    """Consume a batch exactly as one by one (WEA-16). A record that can't be judged is set aside alone.
+    """Consume a batch exactly as one by one (WEA-16). A record that can't be judged is set aside
+    alone.
 
-    ``make`` gives a fresh draft: after a failed decision the batch is taken again up to the culprit, so
-    that nothing half decided remains. With ``draft.missing`` set the records mean nothing yet.
+    ``make`` gives a fresh draft: after a failed decision the batch is taken again up to the
+    culprit, so that nothing half decided remains. With ``draft.missing`` set the records mean
+    nothing yet.
     """
     if delivery.blocked:
         draft = make()
@@ -140,7 +145,8 @@ def consume(
 ) -> InboxRecord:
     """Collect one event and everything that follows from it for this instance.
 
-    ``historical``: activations of the instance that are not current, by id, as far as events name them.
+    ``historical``: activations of the instance that are not current, by id, as far as events name
+    them.
     """
     leaf = _owner(draft, event, task, historical)
     disposition = _collect(draft, event, task, leaf)
@@ -158,7 +164,9 @@ def consume(
 def _owner(
     draft: Draft, event: StreamEvent, task: TaskFacts | None, historical: Mapping[str, Leaf]
 ) -> Leaf:
-    """The activation that the event is about; ownership holds both ways or the record is set aside (REC-9)."""
+    """The activation that the event is about; ownership holds both ways or the record is set aside
+    (REC-9).
+    """
     by_id = {leaf.id: leaf for leaf in draft.leaves.values()}
     leaf = by_id.get(event.activation_id) or historical.get(event.activation_id)
     claims = {
@@ -201,9 +209,7 @@ def _collect(draft: Draft, event: StreamEvent, task: TaskFacts | None, leaf: Lea
         case EventKind.SUCCEEDED:
             _collect_success(draft, task, leaf)
         case EventKind.FAILED:
-            failed = replace(
-                leaf, state=LeafState.FAILED, error=task.error, settled_at=draft.now
-            )
+            failed = replace(leaf, state=LeafState.FAILED, error=task.error, settled_at=draft.now)
             draft.set_leaf(failed)
             decide_failure(draft, draft.leaves[leaf.step_key])
         case EventKind.CANCELLED if draft.instance.stop is not None:
@@ -224,14 +230,14 @@ def _collect_success(draft: Draft, task: TaskFacts, leaf: Leaf) -> None:
         return
     digest = task.result_digest or canonical.digest(text)
     output = OutputRef(source=OutputSource.TASK, id=task.task_id, digest=digest)
-    draft.set_leaf(
-        replace(leaf, state=LeafState.SUCCEEDED, output=output, settled_at=draft.now)
-    )
+    draft.set_leaf(replace(leaf, state=LeafState.SUCCEEDED, output=output, settled_at=draft.now))
     draft.payloads = {**draft.payloads, leaf.step_key: value}
 
 
 def _collect_late(draft: Draft, event: StreamEvent, task: TaskFacts, leaf: Leaf) -> None:
-    """A late fact moves nothing; where it tells another outcome the instance is contradicted (PUL-17)."""
+    """A late fact moves nothing; where it tells another outcome the instance is contradicted
+    (PUL-17).
+    """
     if leaf.current:
         draft.set_leaf(replace(leaf))
     differs = event.late_outcome is not None and event.late_outcome.value != task.state.value

@@ -1,8 +1,8 @@
 """The instance: one run of one fixed version of a definition.
 
-``state`` says where it is; ``paused``, ``stop`` and the deadline are facts beside it. Where several hold:
-stop before deadline before paused (WEA-6). The gate is no fact of its own: it is open exactly in RUNNING,
-not paused, and follows from here.
+``state`` says where it is; ``paused``, ``stop`` and the deadline are facts beside it. Where several
+hold: stop before deadline before paused (WEA-6). The gate is no fact of its own: it is open exactly
+in RUNNING, not paused, and follows from here.
 
 What may never happen: ``stop`` is replaced or withdrawn; a revision is skipped or reused; an ended
 instance changes but by LATE facts and their acknowledgement (WEA-4).
@@ -75,7 +75,9 @@ class Instance:
             **facts,
         )
         invariant(
-            self.ended == (self.ended_at is not None), "ended_at exactly in the ended states", **facts
+            self.ended == (self.ended_at is not None),
+            "ended_at exactly in the ended states",
+            **facts,
         )
         invariant(
             self.stop is not None

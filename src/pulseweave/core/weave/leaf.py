@@ -1,11 +1,11 @@
 """The leaf: a node that does work. It *is* its latest activation; a retry makes the next one.
 
 States: ACTIVE (its task is under way), NEEDS_REVIEW, SUCCEEDED, FAILED, CANCELLED. A FAILED leaf is
-*undecided* until its ``on_failure`` was applied: ``ignored`` makes the error its final output, ``fail`` sets
-the instance's stop, ``review`` turns it into NEEDS_REVIEW.
+*undecided* until its ``on_failure`` was applied: ``ignored`` makes the error its final output,
+``fail`` sets the instance's stop, ``review`` turns it into NEEDS_REVIEW.
 
-What may never happen: an activation that was succeeded by another one changes again; a SUCCEEDED leaf
-changes; a leaf leaves NEEDS_REVIEW without a person's command (WEA-17).
+What may never happen: an activation that was succeeded by another one changes again; a SUCCEEDED
+leaf changes; a leaf leaves NEEDS_REVIEW without a person's command (WEA-17).
 """
 
 from dataclasses import dataclass
@@ -23,7 +23,9 @@ from pulseweave.kernel.check import invariant
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutputRef:
-    """Where a leaf's output is kept for ever: a settled task, a conclusion, or the leaf's own error."""
+    """Where a leaf's output is kept for ever: a settled task, a conclusion, or the leaf's own
+    error.
+    """
 
     source: OutputSource
     id: str
@@ -32,9 +34,11 @@ class OutputRef:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leaf:
-    """Facts of one activation. ``step_key`` is the leaf's path, ``node_key`` its node in the definition.
+    """Facts of one activation. ``step_key`` is the leaf's path, ``node_key`` its node in the
+    definition.
 
-    ``task_revision`` and ``task_state`` tell the newest fact of its task that the inbox has consumed.
+    ``task_revision`` and ``task_state`` tell the newest fact of its task that the inbox has
+    consumed.
     """
 
     id: str
@@ -99,7 +103,9 @@ def check_move(before: Leaf, after: Leaf) -> None:
             after=after.state,
         )
     invariant(
-        before.id == after.id and before.sequence == after.sequence and before.task_id == after.task_id,
+        before.id == after.id
+        and before.sequence == after.sequence
+        and before.task_id == after.task_id,
         "an activation's identity never changes",
         activation_id=before.id,
     )

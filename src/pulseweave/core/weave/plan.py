@@ -1,7 +1,7 @@
 """What a decision about an instance may ask the shell to write: the closed list, in writing order.
 
-The shell applies a plan as it is and derives nothing. Journal entries are made from the same values that
-are written (``journal_of``), so replaying the journal rebuilds the rows (WEA-4).
+The shell applies a plan as it is and derives nothing. Journal entries are made from the same values
+that are written (``journal_of``), so replaying the journal rebuilds the rows (WEA-4).
 """
 
 from collections.abc import Mapping
@@ -71,8 +71,8 @@ class JournalEntry:
 class InstancePlan:
     """Everything that one transaction changes about one instance.
 
-    ``gate``: True opens, False closes, None leaves it. ``cancel_tasks``: every unsettled task of the
-    instance, new ones included, is cancelled (unstarted) or asked to cancel (running).
+    ``gate``: True opens, False closes, None leaves it. ``cancel_tasks``: every unsettled task of
+    the instance, new ones included, is cancelled (unstarted) or asked to cancel (running).
     ``journal`` is None exactly when nothing changed.
     """
 
@@ -116,7 +116,9 @@ def journal_values(fact: Instance | Leaf | Conclusion) -> dict[str, Any]:
     return {f.name: _journal_value(f.name, getattr(fact, f.name)) for f in fields(fact)}
 
 
-def journal_change(kind: str, before: Any | None, after: Instance | Leaf | Conclusion) -> Mapping[str, Any]:
+def journal_change(
+    kind: str, before: Any | None, after: Instance | Leaf | Conclusion
+) -> Mapping[str, Any]:
     """One typed change: which row, whether it is new, and the fields that differ."""
     new = journal_values(after)
     if before is None:
@@ -130,7 +132,9 @@ def journal_change(kind: str, before: Any | None, after: Instance | Leaf | Concl
 
 
 def replay(rows: dict[tuple[str, str], dict[str, Any]], changes: list[Mapping[str, Any]]) -> None:
-    """Apply one journal entry's changes to rows rebuilt so far; ``doctor`` compares the end with the tables."""
+    """Apply one journal entry's changes to rows rebuilt so far; ``doctor`` compares the end with
+    the tables.
+    """
     for change in changes:
         key = (change["row"], change["id"])
         if change.get("new"):

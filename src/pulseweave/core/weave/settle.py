@@ -1,7 +1,7 @@
 """Settling a stop: what is left of a CANCELLING instance, until it ends (WEA-12, WEA-15).
 
-A stop closes all waits and cancels leaves without tasks; leaves with a task wait for its result. In the
-commit in which the last of them is consumed the instance ends as its stop intended.
+A stop closes all waits and cancels leaves without tasks; leaves with a task wait for its result. In
+the commit in which the last of them is consumed the instance ends as its stop intended.
 """
 
 from dataclasses import replace

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from pulseweave.core.weave.advance import INPUT, after_ms, advance
+from pulseweave.core.weave.advance import INPUT, advance, after_ms
 from pulseweave.core.weave.definition.model import Definition
 from pulseweave.core.weave.draft import Draft, InstanceFacts
 from pulseweave.core.weave.instance import Instance

@@ -25,7 +25,9 @@ _I = InstanceState
 #: From NEEDS_REVIEW only Continue leads on; an ended state leads nowhere.
 INSTANCE_TRANSITIONS: Mapping[InstanceState, frozenset[InstanceState]] = MappingProxyType(
     {
-        _I.RUNNING: frozenset({_I.NEEDS_REVIEW, _I.CANCELLING, _I.SUCCEEDED, _I.FAILED, _I.CANCELLED}),
+        _I.RUNNING: frozenset(
+            {_I.NEEDS_REVIEW, _I.CANCELLING, _I.SUCCEEDED, _I.FAILED, _I.CANCELLED}
+        ),
         _I.NEEDS_REVIEW: frozenset({_I.RUNNING, _I.CANCELLING}),
         _I.CANCELLING: frozenset({_I.NEEDS_REVIEW, _I.FAILED, _I.CANCELLED}),
         _I.SUCCEEDED: frozenset(),

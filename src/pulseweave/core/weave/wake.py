@@ -7,7 +7,9 @@ from pulseweave.core.weave.states import InstanceState, StopKind
 
 
 def wake(draft: Draft) -> None:
-    """A RUNNING instance: deadline first, then evaluate from the root. A CANCELLING one goes on settling."""
+    """A RUNNING instance: deadline first, then evaluate from the root. A CANCELLING one goes on
+    settling.
+    """
     if draft.instance.state is InstanceState.RUNNING and draft.instance.expired(draft.now):
         message = "the instance's deadline passed before it was done"
         draft.set_stop(StopKind.FAIL, {"code": "DEADLINE_EXCEEDED", "message": message})

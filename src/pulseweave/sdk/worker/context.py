@@ -1,7 +1,8 @@
 """What a handler is given, and what it may raise.
 
-``TaskFailed``: a failure that the handler *knows*. ``Cancelled``: cancel was asked, nothing took effect and
-nothing runs any more. Any other exception after the start means that nobody knows: UNKNOWN (PUL-4).
+``TaskFailed``: a failure that the handler *knows*. ``Cancelled``: cancel was asked, nothing took
+effect and nothing runs any more. Any other exception after the start means that nobody knows:
+UNKNOWN (PUL-4).
 """
 
 import asyncio
@@ -12,8 +13,10 @@ from typing import Any
 from pulseweave.wire.worker import ClaimedTask
 
 
-class TaskFailed(Exception):  # noqa: N818
-    """The effect did not happen, and the handler knows it. ``retryable``: another attempt may be made."""
+class TaskFailed(Exception):
+    """The effect did not happen, and the handler knows it. ``retryable``: another attempt may be
+    made.
+    """
 
     def __init__(
         self, code: str, message: str = "", *, retryable: bool = False, details: Any = None
@@ -25,11 +28,11 @@ class TaskFailed(Exception):  # noqa: N818
         self.details = details
 
 
-class Cancelled(Exception):  # noqa: N818
+class Cancelled(Exception):
     """Raised by a handler that was asked to cancel: nothing took effect, nothing runs."""
 
 
-class StartRefused(Exception):  # noqa: N818
+class StartRefused(Exception):
     """The server did not authorise the execution; the handler must do nothing outside."""
 
     def __init__(self, code: str, message: str) -> None:
@@ -38,7 +41,9 @@ class StartRefused(Exception):  # noqa: N818
 
 
 class _Started:
-    """The answer to ``ctx.start()``: already waited for in a sync handler, awaitable in an async one."""
+    """The answer to ``ctx.start()``: already waited for in a sync handler, awaitable in an async
+    one.
+    """
 
     def __init__(self, wait: Callable[[], None], *, is_async: bool) -> None:
         self._wait = wait
@@ -53,7 +58,12 @@ class Context:
     """One execution, as its handler sees it."""
 
     def __init__(
-        self, task: ClaimedTask, *, start: Callable[[], None], remaining_ms: Callable[[], int], is_async: bool
+        self,
+        task: ClaimedTask,
+        *,
+        start: Callable[[], None],
+        remaining_ms: Callable[[], int],
+        is_async: bool,
     ) -> None:
         self.task_id = task.task_id
         self.handler = task.handler
@@ -63,7 +73,8 @@ class Context:
         self.business_key = task.business_key
         self.deadline_at = task.deadline_at
         self.instance_id = task.instance_id
-        #: Set when the handler is to stop: cancel was asked, or the lease is about to be lost (B132).
+        #: Set when the handler is to stop: cancel was asked, or the lease is about to be lost
+        #: (B132).
         self.cancel_requested = Event()
         self._start = start
         self._remaining_ms = remaining_ms

@@ -14,7 +14,9 @@ _DETAIL_CHARS_MAX = 2_000
 
 
 def of_result(task: ClaimedTask, result: Any) -> Report:
-    """A result. One that can't be told: the effect has happened all the same, so nobody knows it (B082, B086)."""
+    """A result. One that can't be told: the effect has happened all the same, so nobody knows it
+    (B082, B086).
+    """
     try:
         text = canonical.encode(result)
     except canonical.InvalidJson as error:

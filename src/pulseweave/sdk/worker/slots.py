@@ -1,10 +1,12 @@
 """The worker's state without I/O: which tasks it holds, and what it has to tell the server next.
 
-A slot: CLAIMED (leased), STARTING (a start is asked for), RUNNING (authorised), DONE (an outcome waits to be
-told). A slot is freed when the server has answered about its outcome, or when its lease is known to be lost
-before it was started. Claims never ask for more than there are free slots (B005).
+A slot: CLAIMED (leased), STARTING (a start is asked for), RUNNING (authorised), DONE (an outcome
+waits to be told). A slot is freed when the server has answered about its outcome, or when its lease
+is known to be lost before it was started. Claims never ask for more than there are free slots
+(B005).
 
-Times are the local monotonic clock in microseconds and durations that the server sent; never a wall clock.
+Times are the local monotonic clock in microseconds and durations that the server sent; never a wall
+clock.
 """
 
 from collections.abc import Iterable
@@ -22,7 +24,8 @@ from pulseweave.wire.worker import (
     TurnRequest,
 )
 
-#: A running handler is told to stop when so much of its lease is left and it can't be renewed (B132).
+#: A running handler is told to stop when so much of its lease is left and it can't be renewed
+#: (B132).
 LEASE_MARGIN = 0.2
 
 
@@ -69,7 +72,9 @@ class Slots:
         return count
 
     def claimed(self, tasks: Iterable[ClaimedTask], *, asked: int, sent_us: int) -> list[Slot]:
-        """What a claim brought; its lease counts from when the request was sent, which is surely early."""
+        """What a claim brought; its lease counts from when the request was sent, which is surely
+        early.
+        """
         self.reserved -= asked
         new = []
         for task in tasks:
@@ -150,9 +155,7 @@ class Slots:
         releases = [token for token in self.releases if token in self.held]
         self.starts.clear()
         self.releases.clear()
-        reports = [
-            slot for slot in self.held.values() if slot.report is not None and not slot.sent
-        ]
+        reports = [slot for slot in self.held.values() if slot.report is not None and not slot.sent]
         for slot in reports:
             slot.sent = True
         return Turn(

@@ -1,7 +1,8 @@
-"""An optional local spool of outcomes: a report that can't be delivered outlives its process (PUL-14).
+"""An optional local spool of outcomes: a report that can't be delivered outlives its process
+(PUL-14).
 
-One file a report, written and synced before the report is first sent, removed when the server has answered.
-What a former process left is told again at the next start, as a late report if need be.
+One file a report, written and synced before the report is first sent, removed when the server has
+answered. What a former process left is told again at the next start, as a late report if need be.
 """
 
 import os

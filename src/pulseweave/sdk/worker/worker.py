@@ -1,7 +1,8 @@
 """The worker: threads around ``slots``. One tells and starts, one claims, one keeps leases alive.
 
-Reports, starts and heartbeats never wait behind a long poll, and heartbeats share neither thread nor loop
-with handlers (B130). What a handler did is told until the server has answered, across its restarts.
+Reports, starts and heartbeats never wait behind a long poll, and heartbeats share neither thread
+nor loop with handlers (B130). What a handler did is told until the server has answered, across its
+restarts.
 """
 
 import asyncio
@@ -75,7 +76,9 @@ class _Execution:
 
 
 class Worker:
-    """Runs handlers for tasks of some queues. ``name`` is a label for people; leases belong to claims."""
+    """Runs handlers for tasks of some queues. ``name`` is a label for people; leases belong to
+    claims.
+    """
 
     def __init__(
         self,
@@ -109,7 +112,9 @@ class Worker:
     # --- registering handlers --------------------------------------------------------------------
 
     def handler(self, name: str, *, start: Start = "auto") -> Callable[[Handler], Handler]:
-        """Register ``function(ctx, input)``, sync or async. ``start="manual"``: it calls ``ctx.start()``."""
+        """Register ``function(ctx, input)``, sync or async. ``start="manual"``: it calls
+        ``ctx.start()``.
+        """
 
         def register(function: Handler) -> Handler:
             if name in self._handlers:
@@ -154,7 +159,9 @@ class Worker:
         thread.start()
 
     def drain(self, timeout: float | None = None) -> Summary:
-        """Stop claiming, give unstarted leases back, let the rest finish; then report what is abandoned."""
+        """Stop claiming, give unstarted leases back, let the rest finish; then report what is
+        abandoned.
+        """
         limit_s = self._drain_timeout_s if timeout is None else timeout
         slots = self._slots
         with slots.changed:
@@ -263,7 +270,9 @@ class Worker:
     # --- claiming --------------------------------------------------------------------------------
 
     def _claims(self) -> None:
-        """Ask for work while there are free slots; the server holds the question until there is some."""
+        """Ask for work while there are free slots; the server holds the question until there is
+        some.
+        """
         slots, tries = self._slots, 0
         while not self._stopping.is_set():
             with slots.changed:
@@ -303,7 +312,11 @@ class Worker:
             with self._slots.changed:
                 if registered is None or self._slots.draining:
                     if registered is None:
-                        log.error("no handler %s here; task %s goes back", slot.task.handler, slot.task.task_id)
+                        log.error(
+                            "no handler %s here; task %s goes back",
+                            slot.task.handler,
+                            slot.task.task_id,
+                        )
                     self._slots.release(slot.task.token)
                     continue
                 execution = _Execution(slot, registered, self)

@@ -26,7 +26,9 @@ def insert_namespace(tx: Tx, name: str, *, number: int, now: int) -> None:
     )
 
 
-def insert_application(tx: Tx, namespace: str, name: str, settings: Mapping[str, Any], now: int) -> None:
+def insert_application(
+    tx: Tx, namespace: str, name: str, settings: Mapping[str, Any], now: int
+) -> None:
     row = {"namespace": namespace, "name": name, "revision": 1, "created_at": now, **settings}
     tx.insert_many(t.applications, [row])
 
@@ -45,7 +47,9 @@ _SET_APPLICATION = (
 )
 _SET_QUEUE = (
     update(t.queues)
-    .where(t.queues.c.namespace == bindparam("of_namespace"), t.queues.c.name == bindparam("of_name"))
+    .where(
+        t.queues.c.namespace == bindparam("of_namespace"), t.queues.c.name == bindparam("of_name")
+    )
     .values(
         paused=bindparam("paused"),
         max_running=bindparam("max_running"),
@@ -82,11 +86,14 @@ def set_queue(tx: Tx, namespace: str, name: str, settings: Mapping[str, Any]) ->
     return tx.execute(_SET_QUEUE, {"of_namespace": namespace, "of_name": name, **settings})
 
 
-def insert_credential(tx: Tx, row: Mapping[str, Any], permissions: Iterable[str], queues: Iterable[str]) -> None:
+def insert_credential(
+    tx: Tx, row: Mapping[str, Any], permissions: Iterable[str], queues: Iterable[str]
+) -> None:
     """``row``: every column but the permissions; only the token's hash is stored."""
     tx.insert_many(t.credentials, [{**row, "permissions": canonical.encode(sorted(permissions))}])
     tx.insert_many(
-        t.credential_queues, [{"credential_id": row["id"], "queue": queue} for queue in sorted(queues)]
+        t.credential_queues,
+        [{"credential_id": row["id"], "queue": queue} for queue in sorted(queues)],
     )
 
 

@@ -1,13 +1,13 @@
 """Writes of Weave's plans, grouped by kind: one statement a kind however many instances there are.
 
-Every update is conditional on the revision that the decision was made from and checks its row count.
-Order within: instances, leaves (updates before inserts, so that a leaf never has two current activations),
-conclusions, payloads, inbox, journal, gates, tasks; result events last of all (PUL-11, REC-7).
+Every update is conditional on the revision that the decision was made from and checks its row
+count. Order within: instances, leaves (updates before inserts, so that a leaf never has two current
+activations), conclusions, payloads, inbox, journal, gates, tasks; result events last of all
+(PUL-11, REC-7).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from pulseweave.core.pulse.cancel import cancel
 from pulseweave.core.pulse.change import TaskChange, TaskCreated
@@ -80,9 +80,7 @@ def apply_plans(
     append_events(tx, events)
 
 
-_INSTANCE = SetUpdate(
-    t.instances, keys=("id",), expect=("revision", "state"), set=INSTANCE_MOVING
-)
+_INSTANCE = SetUpdate(t.instances, keys=("id",), expect=("revision", "state"), set=INSTANCE_MOVING)
 _LEAF = SetUpdate(t.activations, keys=("id",), expect=("revision", "state"), set=LEAF_MOVING)
 _GATE = SetUpdate(t.gates, keys=("instance_id",), expect=("open",), set=("open", "revision"))
 
@@ -303,4 +301,3 @@ def advance_cursor(tx: Tx, partition_id: int, consumer: str, *, before: int, aft
         "seq": after,
     }
     tx.update_many(_CURSOR, [row])
-

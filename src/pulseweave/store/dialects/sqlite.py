@@ -16,7 +16,9 @@ BUSY_TIMEOUT_MS = 5_000
 
 
 def prepare(connection: Any) -> None:
-    """A new driver connection: we begin and end transactions ourselves, and nothing is lost on power cut."""
+    """A new driver connection: we begin and end transactions ourselves, and nothing is lost on
+    power cut.
+    """
     connection.isolation_level = None
     cursor = connection.cursor()
     for pragma in (

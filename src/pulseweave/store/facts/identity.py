@@ -24,9 +24,7 @@ class Credential:
 _c = t.credentials.c
 _BY_HASH = select(t.credentials).where(_c.token_hash == bindparam("token_hash"))
 _BY_ID = select(t.credentials).where(_c.id == bindparam("id"))
-_LISTED = (
-    select(t.credentials).where(_c.namespace == bindparam("namespace")).order_by(_c.id.desc())
-)
+_LISTED = select(t.credentials).where(_c.namespace == bindparam("namespace")).order_by(_c.id.desc())
 _QUEUES = select(t.credential_queues.c.queue).where(
     t.credential_queues.c.credential_id == bindparam("id")
 )
@@ -71,9 +69,7 @@ _APPLICATIONS = (
     .order_by(t.applications.c.name)
 )
 _QUEUE_ROWS = (
-    select(t.queues)
-    .where(t.queues.c.namespace == bindparam("namespace"))
-    .order_by(t.queues.c.name)
+    select(t.queues).where(t.queues.c.namespace == bindparam("namespace")).order_by(t.queues.c.name)
 )
 _OPEN_TASKS = (
     select(

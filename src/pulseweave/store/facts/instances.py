@@ -1,4 +1,6 @@
-"""Reads of Weave's rows for decisions. None of them locks; whoever decides holds the instance (locks.py)."""
+"""Reads of Weave's rows for decisions. None of them locks; whoever decides holds the instance
+(locks.py).
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -33,15 +35,17 @@ class Identity:
 
 
 _i = t.instances.c
-_IDENTITIES = select(
-    _i.id, _i.namespace, _i.application, _i.definition_id, _i.partition_id
-).where(in_keys(_i.id, "ids"))
+_IDENTITIES = select(_i.id, _i.namespace, _i.application, _i.definition_id, _i.partition_id).where(
+    in_keys(_i.id, "ids")
+)
 
 
 def identities(tx: Tx, instance_ids: Iterable[str]) -> dict[str, Identity]:
     rows = tx.rows(_IDENTITIES, {"ids": sorted(set(instance_ids))})
     return {
-        row.id: Identity(row.id, row.namespace, row.application, row.definition_id, row.partition_id)
+        row.id: Identity(
+            row.id, row.namespace, row.application, row.definition_id, row.partition_id
+        )
         for row in rows
     }
 
@@ -89,7 +93,8 @@ _CONCLUSIONS = select(t.conclusions.c.id, t.conclusions.c.result).where(
 def payloads(
     tx: Tx, wanted: Mapping[str, tuple[Mapping[str, Leaf], Iterable[str]]]
 ) -> dict[str, dict[str, Any]]:
-    """Values that decisions asked for: instance id → (its leaves, keys) to instance id → key → value.
+    """Values that decisions asked for: instance id → (its leaves, keys) to instance id → key →
+    value.
 
     The key ``""`` is the input; the others are step keys whose leaves are done.
     """
@@ -171,9 +176,7 @@ _UNCONSUMED = (
 )
 _CONSUMED = (
     select(_x.task_id, func.max(_x.task_revision).label("revision"))
-    .where(
-        _x.instance_id == bindparam("instance_id"), _x.state == InboxState.PROCESSED.value
-    )
+    .where(_x.instance_id == bindparam("instance_id"), _x.state == InboxState.PROCESSED.value)
     .group_by(_x.task_id)
 )
 
@@ -210,9 +213,7 @@ def definition_documents(tx: Tx, definition_ids: Iterable[str]) -> dict[str, tup
 _HAS_NEW = (
     select(t.result_partitions.c.id)
     .select_from(
-        t.result_partitions.join(
-            t.cursors, t.cursors.c.partition_id == t.result_partitions.c.id
-        )
+        t.result_partitions.join(t.cursors, t.cursors.c.partition_id == t.result_partitions.c.id)
     )
     .where(
         t.result_partitions.c.id == bindparam("partition_id"),
@@ -223,13 +224,9 @@ _HAS_NEW = (
 _BUSY_PARTITIONS = (
     select(t.result_partitions.c.id)
     .select_from(
-        t.result_partitions.join(
-            t.cursors, t.cursors.c.partition_id == t.result_partitions.c.id
-        )
+        t.result_partitions.join(t.cursors, t.cursors.c.partition_id == t.result_partitions.c.id)
     )
-    .where(
-        t.cursors.c.consumer == "weave", t.result_partitions.c.head_seq > t.cursors.c.seq
-    )
+    .where(t.cursors.c.consumer == "weave", t.result_partitions.c.head_seq > t.cursors.c.seq)
     .order_by(t.result_partitions.c.id)
 )
 
@@ -298,6 +295,11 @@ def journal_since(tx: Tx, instance_id: str, revision: int) -> list[dict[str, Any
     """What happened since a revision, for whoever decided on an old one (REC-12)."""
     rows = tx.rows(_SINCE, {"instance_id": instance_id, "revision": revision})
     return [
-        {"revision": str(row.revision), "at": format_at(row.at), "actor": row.actor, "cause": row.cause}
+        {
+            "revision": str(row.revision),
+            "at": format_at(row.at),
+            "actor": row.actor,
+            "cause": row.cause,
+        }
         for row in rows
     ]

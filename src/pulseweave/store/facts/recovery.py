@@ -1,8 +1,10 @@
-"""Everything that a recovery decision is made from, read after the locks were taken (REC-4, REC-9, RET-2)."""
+"""Everything that a recovery decision is made from, read after the locks were taken (REC-4, REC-9,
+RET-2).
+"""
 
 from collections.abc import Sequence
 
-from sqlalchemy import bindparam, case, func, select
+from sqlalchemy import case, func, select
 
 from pulseweave.core.pulse.change import LateReport
 from pulseweave.core.pulse.task import Outcome
@@ -24,7 +26,13 @@ _ATTEMPTS = (
         func.count().label("attempt_rows"),
         func.sum(case((_at.outcome.is_(None), 1), else_=0)).label("live"),
         func.sum(
-            case((_at.outcome == Outcome.UNKNOWN.value, case((_at.reviewed_by.is_(None), 1), else_=0)), else_=0)
+            case(
+                (
+                    _at.outcome == Outcome.UNKNOWN.value,
+                    case((_at.reviewed_by.is_(None), 1), else_=0),
+                ),
+                else_=0,
+            )
         ).label("unknown"),
     )
     .where(in_keys(_at.task_id, "ids"))

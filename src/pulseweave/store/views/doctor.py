@@ -12,10 +12,7 @@ from pulseweave.store.tx import Tx
 
 _i = t.instances.c
 _PAGE = (
-    select(t.instances)
-    .where(_i.id > bindparam("after"))
-    .order_by(_i.id)
-    .limit(bindparam("limit"))
+    select(t.instances).where(_i.id > bindparam("after")).order_by(_i.id).limit(bindparam("limit"))
 )
 _JOURNAL = (
     select(t.journal)
@@ -36,17 +33,13 @@ _TASKS = select(
 _GATES = select(t.gates).where(in_keys(t.gates.c.instance_id, "ids"))
 _WAITING = (
     select(t.inbox.c.instance_id)
-    .where(
-        in_keys(t.inbox.c.instance_id, "ids"), t.inbox.c.state.in_(["PENDING", "QUARANTINED"])
-    )
+    .where(in_keys(t.inbox.c.instance_id, "ids"), t.inbox.c.state.in_(["PENDING", "QUARANTINED"]))
     .distinct()
 )
 _UNREAD = (
     select(t.result_events.c.instance_id)
     .select_from(
-        t.result_events.join(
-            t.cursors, t.cursors.c.partition_id == t.result_events.c.partition_id
-        )
+        t.result_events.join(t.cursors, t.cursors.c.partition_id == t.result_events.c.partition_id)
     )
     .where(
         t.cursors.c.consumer == "weave",

@@ -65,9 +65,7 @@ def page(
     return cut([instance_from_row(row) for row in rows], limit, lambda i: (i.id,))
 
 
-_ONE = select(t.instances).where(
-    _i.namespace == bindparam("namespace"), _i.id == bindparam("id")
-)
+_ONE = select(t.instances).where(_i.namespace == bindparam("namespace"), _i.id == bindparam("id"))
 
 
 def find(tx: Tx, namespace: str, instance_id: str) -> Instance | None:

@@ -26,7 +26,13 @@ def ensure_queues(tx: Tx, namespace: str, names: Iterable[str]) -> None:
 
 
 def configure_queue(
-    database: Database, namespace: str, name: str, settings: Mapping[str, Any], *, actor: str, ids: IdSource
+    database: Database,
+    namespace: str,
+    name: str,
+    settings: Mapping[str, Any],
+    *,
+    actor: str,
+    ids: IdSource,
 ) -> None:
     """Set a queue's limits; makes the queue if need be."""
 
@@ -42,7 +48,13 @@ def configure_queue(
 
 
 def configure_application(
-    database: Database, namespace: str, name: str, settings: Mapping[str, Any], *, actor: str, ids: IdSource
+    database: Database,
+    namespace: str,
+    name: str,
+    settings: Mapping[str, Any],
+    *,
+    actor: str,
+    ids: IdSource,
 ) -> None:
     """Set an application's quotas; makes the application if need be."""
 

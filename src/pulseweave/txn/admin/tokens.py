@@ -78,7 +78,9 @@ def revoke_token(
         if credential is None or credential.principal.namespace != namespace:
             raise reject("NOT_FOUND", f"there is no token {credential_id}")
         if revoke_credential(tx, namespace, credential_id, tx.now()):
-            audit = admin_audit(tx, namespace, "REVOKE_TOKEN", {"token_id": credential_id}, actor, ids)
+            audit = admin_audit(
+                tx, namespace, "REVOKE_TOKEN", {"token_id": credential_id}, actor, ids
+            )
             insert_audits(tx, execution=None, workflow=audit)
         return credential_by_id(tx, credential_id) or credential
 

@@ -1,4 +1,6 @@
-"""Acknowledge a contradiction: a person has seen it (REC-13). It moves nothing; ended instances too."""
+"""Acknowledge a contradiction: a person has seen it (REC-13). It moves nothing; ended instances
+too.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -53,9 +55,9 @@ def _acknowledge(tx: Tx, command: Acknowledgement, ids: IdSource) -> Mapping[str
     locks.lock_operation_stripe(tx, namespace, command.idempotency_key)
     instance = instance_from_row(locks.lock_instances(tx, [command.instance_id])[0])
     principal = read_principal(tx, command.principal.credential_id, now=tx.now())
-    refusal = principal.refuse_permission(
-        Permission.WORKFLOWS_RECOVER
-    ) or principal.refuse_queues(definition.queues)
+    refusal = principal.refuse_permission(Permission.WORKFLOWS_RECOVER) or principal.refuse_queues(
+        definition.queues
+    )
     if refusal is not None:
         raise refusal
     stored = find_receipt(

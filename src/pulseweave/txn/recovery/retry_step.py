@@ -1,4 +1,6 @@
-"""RetryStep in its transaction (RET-1 to RET-10). Quotas apply; a refusal leaves nothing behind (RET-7)."""
+"""RetryStep in its transaction (RET-1 to RET-10). Quotas apply; a refusal leaves nothing behind
+(RET-7).
+"""
 
 from collections.abc import Mapping
 from typing import Any

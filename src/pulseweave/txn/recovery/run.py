@@ -1,9 +1,10 @@
 """The one transaction around every recovery command (REC-1, REC-3, REC-6, REC-7, REC-14).
 
-Locks: application quota → operation → the definition's queues → instance → gate → tasks → result stream.
-The credential is read again inside. A receipt for the key answers before anything is decided. State, audits
-and receipt commit together or not at all; a refusal is audited afterwards, in a transaction of its own.
-A dry run takes the same way and is rolled back: it writes nothing and leaves the key free.
+Locks: application quota → operation → the definition's queues → instance → gate → tasks → result
+stream. The credential is read again inside. A receipt for the key answers before anything is
+decided. State, audits and receipt commit together or not at all; a refusal is audited afterwards,
+in a transaction of its own. A dry run takes the same way and is rolled back: it writes nothing and
+leaves the key free.
 """
 
 from collections.abc import Callable, Mapping
@@ -93,13 +94,15 @@ class _DryRun(Exception):
         self.receipt = receipt
 
 
-def recover(database: Database, request: Request, decide: Decide, *, ids: IdSource) -> Mapping[str, Any]:
+def recover(
+    database: Database, request: Request, decide: Decide, *, ids: IdSource
+) -> Mapping[str, Any]:
     """The receipt; raises Rejected, after recording that it was refused (REC-14)."""
     try:
         return run(database, lambda tx: _recover(tx, request, decide, ids))
     except _DryRun as dry:
         return dry.receipt
-    except Rejected as refusal:
+    except Rejected:
         if not request.dry_run:
             run(database, lambda tx: _audit_refusal(tx, request, refusal, ids))
         raise
@@ -156,9 +159,13 @@ def _lock(tx: Tx, request: Request) -> _Held:
 
 
 def _authorise(tx: Tx, request: Request, queues: tuple[str, ...]) -> None:
-    """Credential, permission and queues as they are now, not as they were at the door (REC-1, REC-3)."""
+    """Credential, permission and queues as they are now, not as they were at the door (REC-1,
+    REC-3).
+    """
     principal = read_principal(tx, request.principal.credential_id, now=tx.now())
-    refusal = principal.refuse_permission(Permission.WORKFLOWS_RECOVER) or principal.refuse_queues(queues)
+    refusal = principal.refuse_permission(Permission.WORKFLOWS_RECOVER) or principal.refuse_queues(
+        queues
+    )
     if refusal is not None:
         raise refusal
 
@@ -167,9 +174,7 @@ def _with_journal(tx: Tx, request: Request, refusal: Rejected) -> Rejected:
     """A revision conflict carries the journal since the expected revision (REC-12)."""
     if refusal.code != "REVISION_CONFLICT":
         return refusal
-    since = instance_facts.journal_since(
-        tx, request.instance_id, request.command.expected_revision
-    )
+    since = instance_facts.journal_since(tx, request.instance_id, request.command.expected_revision)
     return refusal.with_detail(journal_since=since)
 
 
@@ -321,5 +326,3 @@ def _audit_refusal(tx: Tx, request: Request, refusal: Rejected, ids: IdSource) -
         execution_audit_id=None,
     )
     insert_audits(tx, execution=None, workflow=workflow)
-
-

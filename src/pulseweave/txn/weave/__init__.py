@@ -1,1 +1,3 @@
-"""Weave's transactions: definitions, starts, the pump and the waker, control, and one-snapshot reads."""
+"""Weave's transactions: definitions, starts, the pump and the waker, control, and one-snapshot
+reads.
+"""

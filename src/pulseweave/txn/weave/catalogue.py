@@ -1,4 +1,5 @@
-"""Compiled definitions, kept by digest. A digest names one document for ever, so nothing goes stale.
+"""Compiled definitions, kept by digest. A digest names one document for ever, so nothing goes
+stale.
 
 Bounded: the least recently used go first (limits.COMPILED_DEFINITIONS_MAX).
 """

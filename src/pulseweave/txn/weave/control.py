@@ -1,4 +1,6 @@
-"""Pause, resume and cancel in their transaction: a key, a control revision, a receipt, an audit (WEA-12)."""
+"""Pause, resume and cancel in their transaction: a key, a control revision, a receipt, an audit
+(WEA-12).
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -158,5 +160,3 @@ def _receipt(
         "warnings": [],
         "dry_run": False,
     }
-
-

@@ -23,7 +23,9 @@ class Registered:
 def register(
     database: Database, definition: Definition, *, namespace: str, actor: str, ids: IdSource
 ) -> Registered:
-    """Store a compiled definition. Same content again: the first one; other content: DEFINITION_CONFLICT."""
+    """Store a compiled definition. Same content again: the first one; other content:
+    DEFINITION_CONFLICT.
+    """
     return run(database, lambda tx: _register(tx, definition, namespace, actor, ids))
 
 

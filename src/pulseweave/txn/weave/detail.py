@@ -1,4 +1,6 @@
-"""Everything about one instance, read in one snapshot: list, detail and events never disagree (B011)."""
+"""Everything about one instance, read in one snapshot: list, detail and events never disagree
+(B011).
+"""
 
 from dataclasses import dataclass
 

@@ -1,8 +1,10 @@
-"""The pump: a batch of one partition's result events reaches its instances, in one transaction (WEA-5).
+"""The pump: a batch of one partition's result events reaches its instances, in one transaction
+(WEA-5).
 
-The cursor row belongs to one pump at a time (SKIP LOCKED): engine processes share partitions without
-meeting. Every event gets exactly one inbox record, in the commit that moves the cursor past it. A decision
-that fails sets its own record aside; a database that fails is tried again by the caller.
+The cursor row belongs to one pump at a time (SKIP LOCKED): engine processes share partitions
+without meeting. Every event gets exactly one inbox record, in the commit that moves the cursor past
+it. A decision that fails sets its own record aside; a database that fails is tried again by the
+caller.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,7 +30,9 @@ ENGINE = "engine"
 
 @dataclass(frozen=True, slots=True)
 class Pumped:
-    """``read``: events behind the old cursor that were taken; ``busy``: another pump owns the partition."""
+    """``read``: events behind the old cursor that were taken; ``busy``: another pump owns the
+    partition.
+    """
 
     read: int = 0
     busy: bool = False

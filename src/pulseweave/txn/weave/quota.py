@@ -1,7 +1,8 @@
 """Quotas on open tasks, exact when set: counted from the rows under the owner's lock (PUL-12).
 
-The locks of rank APPLICATION and QUEUE are taken here, before any instance is: which quotas matter follows
-from the instances' fixed definitions. Where nothing is limited nothing is locked or counted.
+The locks of rank APPLICATION and QUEUE are taken here, before any instance is: which quotas matter
+follows from the instances' fixed definitions. Where nothing is limited nothing is locked or
+counted.
 """
 
 from collections import Counter
@@ -19,7 +20,9 @@ Scope = tuple[str, str, str]
 
 @dataclass(slots=True)
 class Room:
-    """Open tasks that may still be made, by ("application" | "queue", namespace, name). Absent: no limit."""
+    """Open tasks that may still be made, by ("application" | "queue", namespace, name). Absent: no
+    limit.
+    """
 
     left: dict[Scope, int] = field(default_factory=dict)
     full: Scope | None = None
@@ -60,8 +63,8 @@ def lock_quotas(
 ) -> Quotas:
     """Lock the limited ones among these owners, in rank order, and count what is open.
 
-    ``between`` takes the locks that stand between applications and queues (rank STRIPE); ``also`` are
-    applications to lock for another count.
+    ``between`` takes the locks that stand between applications and queues (rank STRIPE); ``also``
+    are applications to lock for another count.
     """
     limited = facts.open_task_limits(tx, applications, queues)
     counted: dict[Scope, int] = {}
@@ -87,4 +90,6 @@ def lock_quotas(
 def quota_refusal(room: Room) -> Rejected:
     """The refusal for what asked at the door; an advance is deferred instead (PUL-12)."""
     kind, _, name = room.full or ("application", "", "")
-    return reject("QUOTA_EXCEEDED", f"the {kind} {name} has no room for another open task", rule="PUL-12")
+    return reject(
+        "QUOTA_EXCEEDED", f"the {kind} {name} has no room for another open task", rule="PUL-12"
+    )

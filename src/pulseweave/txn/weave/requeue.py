@@ -1,7 +1,8 @@
-"""Inbox requeue: quarantined records are verified and applied anew after their cause was mended (REC-16).
+"""Inbox requeue: quarantined records are verified and applied anew after their cause was mended
+(REC-16).
 
-Nothing is ever skipped: what still can't be judged is set aside again, and the records behind it go on
-waiting in their order.
+Nothing is ever skipped: what still can't be judged is set aside again, and the records behind it go
+on waiting in their order.
 """
 
 from dataclasses import dataclass, replace

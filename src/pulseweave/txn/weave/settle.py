@@ -1,10 +1,11 @@
 """Decide for some instances and write it all: the one shell around every decision of Weave.
 
-The pump, the waker and the control commands differ in what they decide, not in how it becomes rows. The
-caller holds the instances (rank INSTANCE). Here facts are loaded in set reads, each draft is decided,
-payloads that decisions turn out to need are loaded and the decisions made again, quotas defer an advance
-that doesn't fit (PUL-12), gates and tasks are locked for plans that touch them and, because waiting takes
-time, those decisions are made once more with the later clock (PUL-15). Then everything is written.
+The pump, the waker and the control commands differ in what they decide, not in how it becomes rows.
+The caller holds the instances (rank INSTANCE). Here facts are loaded in set reads, each draft is
+decided, payloads that decisions turn out to need are loaded and the decisions made again, quotas
+defer an advance that doesn't fit (PUL-12), gates and tasks are locked for plans that touch them
+and, because waiting takes time, those decisions are made once more with the later clock (PUL-15).
+Then everything is written.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -17,7 +18,6 @@ from pulseweave.core.weave.instance import Instance
 from pulseweave.core.weave.plan import InboxRecord, InstancePlan
 from pulseweave.kernel.check import invariant
 from pulseweave.kernel.errors import Rejected
-
 from pulseweave.store.changes.weave import apply_plans, lock_for_plans
 from pulseweave.store.errors import Moved
 from pulseweave.store.facts import instances as facts
@@ -39,7 +39,9 @@ class Decided:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """One decision to make. ``decide`` is pure and may be asked several times; the last answer counts."""
+    """One decision to make. ``decide`` is pure and may be asked several times; the last answer
+    counts.
+    """
 
     instance_id: str
     decide: Callable[[Make], Decided]
@@ -60,7 +62,9 @@ class Settled:
 class _Batch:
     """The facts of the instances at hand; grows by the payloads that decisions ask for."""
 
-    def __init__(self, tx: Tx, instances: Mapping[str, Instance], new_id: Callable[[], str]) -> None:
+    def __init__(
+        self, tx: Tx, instances: Mapping[str, Instance], new_id: Callable[[], str]
+    ) -> None:
         self.tx = tx
         self.instances = instances
         self.new_id = new_id

@@ -1,4 +1,6 @@
-"""Start: idempotent by (definition name, instance key), quotas exact, first leaves at once (WEA-3, PUL-12)."""
+"""Start: idempotent by (definition name, instance key), quotas exact, first leaves at once (WEA-3,
+PUL-12).
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -155,5 +157,3 @@ def _found(instance: Instance, request: StartRequest) -> Outcome:
 def _no_definition(request: StartRequest) -> Rejected:
     version = "" if request.version is None else f" version {request.version}"
     return reject("DEFINITION_NOT_FOUND", f"there is no definition {request.definition}{version}")
-
-

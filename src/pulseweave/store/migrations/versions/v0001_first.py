@@ -1,6 +1,8 @@
-"""The first schema: identity, Pulse, Weave, receipts and audits, and the stripes that stand for keys.
+"""The first schema: identity, Pulse, Weave, receipts and audits, and the stripes that stand for
+keys.
 
-Made from the tables as they are while the project is unreleased; from the first release on it is frozen.
+Made from the tables as they are while the project is unreleased; from the first release on it is
+frozen.
 """
 
 from alembic import op
