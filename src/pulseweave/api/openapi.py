@@ -16,7 +16,7 @@ _ALWAYS = ("UNAUTHENTICATED", "DATABASE_UNAVAILABLE")
 
 
 def document(version: str) -> dict[str, Any]:
-    types = [Problem]
+    types: list[type[msgspec.Struct]] = [Problem]
     for endpoint in TABLE:
         types += [kind for kind in (endpoint.body, endpoint.answer) if kind is not None]
     schemas, components = msgspec.json.schema_components(

@@ -19,7 +19,7 @@ class Wakeups:
 
     def heard(self, hints: dict[str, set[Any]]) -> None:
         """Called after a commit, on whatever thread committed."""
-        woken = []
+        woken: list[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = []
         with self._lock:
             for kind, values in hints.items():
                 for value in values:

@@ -58,6 +58,7 @@ class Steps:
         """
         for done in range(rounds):
             steps: tuple[Callable[[], bool], ...] = (self.sweep, self.promote, self.wake, self.pump)
-            if not any([step() for step in steps]):
+            more = [step() for step in steps]
+            if not any(more):
                 return done
         return rounds

@@ -14,11 +14,11 @@ from pulseweave.wire.base import Wire
 Verdict = Literal["SUCCEEDED", "FAILED"]
 
 
-class Empty(Wire, kw_only=True):
+class Empty(Wire, frozen=True, kw_only=True):
     """A body without fields."""
 
 
-class DefinitionBody(Wire, kw_only=True):
+class DefinitionBody(Wire, frozen=True, kw_only=True):
     document: Any
 
 

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Executable, Row, Table, insert, text
+from sqlalchemy import Connection, Executable, Row, Table, TextClause, insert, text
 
 from pulseweave.kernel.check import invariant
 from pulseweave.kernel.clock import Clock
@@ -128,7 +128,7 @@ class Tx:
             hook()
 
 
-_NOW = {}
+_NOW: dict[str, TextClause] = {}
 
 
 def register_clock(capabilities: Capabilities) -> None:

@@ -9,7 +9,7 @@ from pulseweave.wire.base import Id, Instant, Json, Wire
 Limit = Annotated[int, msgspec.Meta(ge=1, le=1_000_000_000)]
 
 
-class Me(Wire, kw_only=True):
+class Me(Wire, frozen=True, kw_only=True):
     namespace: str
     application: str
     actor: str
@@ -20,7 +20,7 @@ class Me(Wire, kw_only=True):
     expires_at: Instant | None
 
 
-class QueueSettings(Wire, kw_only=True):
+class QueueSettings(Wire, frozen=True, kw_only=True):
     """Null limits: unlimited. ``reviews_hold_slots``: reviews count towards ``max_running``
     (PUL-9).
     """
@@ -31,7 +31,7 @@ class QueueSettings(Wire, kw_only=True):
     reviews_hold_slots: bool = False
 
 
-class QueueView(QueueSettings, kw_only=True):
+class QueueView(QueueSettings, frozen=True, kw_only=True):
     name: str
     queued: int
     held: int
@@ -41,33 +41,33 @@ class QueueView(QueueSettings, kw_only=True):
     oldest_queued_at: Instant | None = None
 
 
-class QueueList(Wire, kw_only=True):
+class QueueList(Wire, frozen=True, kw_only=True):
     items: list[QueueView]
 
 
-class ApplicationSettings(Wire, kw_only=True):
+class ApplicationSettings(Wire, frozen=True, kw_only=True):
     max_open_tasks: Limit | None = None
     max_open_instances: Limit | None = None
 
 
-class ApplicationView(ApplicationSettings, kw_only=True):
+class ApplicationView(ApplicationSettings, frozen=True, kw_only=True):
     name: str
 
 
-class ApplicationList(Wire, kw_only=True):
+class ApplicationList(Wire, frozen=True, kw_only=True):
     items: list[ApplicationView]
 
 
-class NamespaceView(Wire, kw_only=True):
+class NamespaceView(Wire, frozen=True, kw_only=True):
     name: str
     created_at: Instant
 
 
-class NamespaceList(Wire, kw_only=True):
+class NamespaceList(Wire, frozen=True, kw_only=True):
     items: list[NamespaceView]
 
 
-class CreateToken(Wire, kw_only=True):
+class CreateToken(Wire, frozen=True, kw_only=True):
     """``queues`` null with ``all_queues`` false: no queue at all. Deny by default."""
 
     name: str
@@ -78,7 +78,7 @@ class CreateToken(Wire, kw_only=True):
     expires_in: str | None = None
 
 
-class TokenView(Wire, kw_only=True):
+class TokenView(Wire, frozen=True, kw_only=True):
     id: Id
     name: str
     application: str
@@ -91,11 +91,11 @@ class TokenView(Wire, kw_only=True):
     token: str | None = None  # shown once, in the answer to its creation
 
 
-class TokenList(Wire, kw_only=True):
+class TokenList(Wire, frozen=True, kw_only=True):
     items: list[TokenView]
 
 
-class InboxRecord(Wire, kw_only=True):
+class InboxRecord(Wire, frozen=True, kw_only=True):
     partition: int
     seq: str
     instance_id: Id
@@ -110,12 +110,12 @@ class InboxRecord(Wire, kw_only=True):
     processed_at: Instant | None
 
 
-class InboxPage(Wire, kw_only=True):
+class InboxPage(Wire, frozen=True, kw_only=True):
     items: list[InboxRecord]
     cursor: str | None = None
 
 
-class Problem(Wire, kw_only=True):
+class Problem(Wire, frozen=True, kw_only=True):
     """RFC 9457 ``application/problem+json``."""
 
     type: str

@@ -9,7 +9,7 @@ from pulseweave.wire.base import EvidenceRef, Id, Instant, Json, Reason, Revisio
 Verdict = Literal["SUCCEEDED", "FAILED"]
 
 
-class ReviewTask(Wire, kw_only=True):
+class ReviewTask(Wire, frozen=True, kw_only=True):
     """REV-1. ``result``: any JSON but null, or that of the cited ``late_report_id``."""
 
     expected_revision: Revision
@@ -23,7 +23,7 @@ class ReviewTask(Wire, kw_only=True):
     late_report_id: Id | None = None
 
 
-class ReviewOwnTask(Wire, kw_only=True):
+class ReviewOwnTask(Wire, frozen=True, kw_only=True):
     """PUL-13: the same for a task that no workflow owns."""
 
     reason: Reason
@@ -35,7 +35,7 @@ class ReviewOwnTask(Wire, kw_only=True):
     late_report_id: Id | None = None
 
 
-class ResolveStep(Wire, kw_only=True):
+class ResolveStep(Wire, frozen=True, kw_only=True):
     """RES-1 to RES-4. For FAILED the result is ``{code, message, details?}``."""
 
     expected_revision: Revision
@@ -49,7 +49,7 @@ class ResolveStep(Wire, kw_only=True):
     result: Json | msgspec.UnsetType = msgspec.UNSET
 
 
-class RetryStep(Wire, kw_only=True):
+class RetryStep(Wire, frozen=True, kw_only=True):
     """RET-1 to RET-10."""
 
     expected_revision: Revision
@@ -61,7 +61,7 @@ class RetryStep(Wire, kw_only=True):
     safe_to_retry: Json = None
 
 
-class Continue(Wire, kw_only=True):
+class Continue(Wire, frozen=True, kw_only=True):
     """CON-1 to CON-4."""
 
     expected_revision: Revision
@@ -70,7 +70,7 @@ class Continue(Wire, kw_only=True):
     review_resolved: Json = None
 
 
-class DeclareLost(Wire, kw_only=True):
+class DeclareLost(Wire, frozen=True, kw_only=True):
     """REC-17."""
 
     expected_task_revision: Revision
@@ -78,7 +78,7 @@ class DeclareLost(Wire, kw_only=True):
     evidence_ref: EvidenceRef
 
 
-class AcknowledgeContradiction(Wire, kw_only=True):
+class AcknowledgeContradiction(Wire, frozen=True, kw_only=True):
     """REC-13."""
 
     expected_revision: Revision
@@ -86,21 +86,21 @@ class AcknowledgeContradiction(Wire, kw_only=True):
     evidence_ref: EvidenceRef
 
 
-class Control(Wire, kw_only=True):
+class Control(Wire, frozen=True, kw_only=True):
     """Pause, resume, cancel (WEA-12)."""
 
     expected_control_revision: Revision
     reason: Annotated[str, msgspec.Meta(max_length=1024)] = ""
 
 
-class CancelTask(Wire, kw_only=True):
+class CancelTask(Wire, frozen=True, kw_only=True):
     """Cancel one task (PUL-8, PUL-18)."""
 
     expected_task_revision: Revision
     reason: Reason
 
 
-class Blocking(Wire, kw_only=True):
+class Blocking(Wire, frozen=True, kw_only=True):
     """What still needs whom (REC-19)."""
 
     what: str
@@ -110,7 +110,7 @@ class Blocking(Wire, kw_only=True):
     detail: str | None = None
 
 
-class Receipt(Wire, kw_only=True):
+class Receipt(Wire, frozen=True, kw_only=True):
     """The frozen answer of a management command (REC-3, REC-19).
 
     ``details`` holds what is particular to the operation: new activation and task ids, seconds
@@ -134,7 +134,7 @@ class Receipt(Wire, kw_only=True):
     dry_run: bool = False
 
 
-class Operation(Wire, kw_only=True):
+class Operation(Wire, frozen=True, kw_only=True):
     """Whether one recovery operation applies to an item now, and the ready command (REC-15).
 
     In ``command`` every id and revision is filled in; fields that only a person can give are null
@@ -151,7 +151,7 @@ class Operation(Wire, kw_only=True):
     note: str | None = None
 
 
-class ReviewItem(Wire, kw_only=True):
+class ReviewItem(Wire, frozen=True, kw_only=True):
     """One thing that needs a person."""
 
     instance_id: Id | None
@@ -166,12 +166,12 @@ class ReviewItem(Wire, kw_only=True):
     operations: list[Operation] = []
 
 
-class ReviewPage(Wire, kw_only=True):
+class ReviewPage(Wire, frozen=True, kw_only=True):
     items: list[ReviewItem]
     cursor: str | None = None
 
 
-class AuditEntry(Wire, kw_only=True):
+class AuditEntry(Wire, frozen=True, kw_only=True):
     id: Id
     layer: Literal["workflow", "execution"]
     operation: str
@@ -190,6 +190,6 @@ class AuditEntry(Wire, kw_only=True):
     execution_audit_id: Id | None = None
 
 
-class AuditPage(Wire, kw_only=True):
+class AuditPage(Wire, frozen=True, kw_only=True):
     items: list[AuditEntry]
     cursor: str | None = None

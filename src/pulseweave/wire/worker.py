@@ -9,7 +9,7 @@ from pulseweave.wire.base import Id, Instant, Json, Revision, Wire
 Count = Annotated[int, msgspec.Meta(ge=1, le=1000)]
 
 
-class Succeeded(Wire, tag="SUCCEEDED", tag_field="outcome", kw_only=True):
+class Succeeded(Wire, tag="SUCCEEDED", tag_field="outcome", frozen=True, kw_only=True):
     """The handler's result. ``result`` may be any JSON value, null included."""
 
     task_id: Id
@@ -17,7 +17,7 @@ class Succeeded(Wire, tag="SUCCEEDED", tag_field="outcome", kw_only=True):
     result: Json
 
 
-class Failed(Wire, tag="FAILED", tag_field="outcome", kw_only=True):
+class Failed(Wire, tag="FAILED", tag_field="outcome", frozen=True, kw_only=True):
     """A failure that the handler *knows*: the effect did not happen. ``retryable`` false: final."""
 
     task_id: Id
@@ -28,7 +28,7 @@ class Failed(Wire, tag="FAILED", tag_field="outcome", kw_only=True):
     retryable: bool = True
 
 
-class Unknown(Wire, tag="UNKNOWN", tag_field="outcome", kw_only=True):
+class Unknown(Wire, tag="UNKNOWN", tag_field="outcome", frozen=True, kw_only=True):
     """The outcome can't be known. ``ended``: whether the execution itself is over."""
 
     task_id: Id
@@ -37,7 +37,7 @@ class Unknown(Wire, tag="UNKNOWN", tag_field="outcome", kw_only=True):
     ended: bool = False
 
 
-class Cancelled(Wire, tag="CANCELLED", tag_field="outcome", kw_only=True):
+class Cancelled(Wire, tag="CANCELLED", tag_field="outcome", frozen=True, kw_only=True):
     """Cancel was asked, nothing took effect and nothing runs any more."""
 
     task_id: Id
@@ -47,21 +47,21 @@ class Cancelled(Wire, tag="CANCELLED", tag_field="outcome", kw_only=True):
 Report = Succeeded | Failed | Unknown | Cancelled
 
 
-class Hold(Wire, kw_only=True):
+class Hold(Wire, frozen=True, kw_only=True):
     """A lease, named: to start it, renew it or give it back."""
 
     task_id: Id
     token: str
 
 
-class Claim(Wire, kw_only=True):
+class Claim(Wire, frozen=True, kw_only=True):
     """Ask for at most ``limit`` tasks: never more than the caller can start at once."""
 
     queues: Annotated[list[str], msgspec.Meta(min_length=1, max_length=64)]
     limit: Count
 
 
-class TurnRequest(Wire, kw_only=True):
+class TurnRequest(Wire, frozen=True, kw_only=True):
     """``worker`` is a label for people; authority lies in the tokens alone (PUL-2).
 
     ``wait_ms``: how long the server may hold the answer while there is nothing to claim.
@@ -76,7 +76,7 @@ class TurnRequest(Wire, kw_only=True):
     wait_ms: Annotated[int, msgspec.Meta(ge=0, le=60_000)] = 0
 
 
-class Answer(Wire, kw_only=True):
+class Answer(Wire, frozen=True, kw_only=True):
     """Accepted, or refused with a code. ``state``: the task's state afterwards, where it is the
     caller's business.
     """
@@ -89,7 +89,7 @@ class Answer(Wire, kw_only=True):
     late_report_id: str | None = None
 
 
-class HeartbeatAnswer(Wire, kw_only=True):
+class HeartbeatAnswer(Wire, frozen=True, kw_only=True):
     """``cancel``: stop if you can. ``lease_ms`` null: not renewed."""
 
     task_id: Id
@@ -100,7 +100,7 @@ class HeartbeatAnswer(Wire, kw_only=True):
     message: str | None = None
 
 
-class StartAnswer(Wire, kw_only=True):
+class StartAnswer(Wire, frozen=True, kw_only=True):
     """``lease_ms``: how long the hold lasts from now without a heartbeat; ``stop_in_ms``: when
     cancel will be asked.
     """
@@ -114,7 +114,7 @@ class StartAnswer(Wire, kw_only=True):
     message: str | None = None
 
 
-class ClaimedTask(Wire, kw_only=True):
+class ClaimedTask(Wire, frozen=True, kw_only=True):
     """A leased task. It must be started within ``start_within_ms`` or it goes back."""
 
     task_id: Id
@@ -134,7 +134,7 @@ class ClaimedTask(Wire, kw_only=True):
     revision: Revision
 
 
-class TurnResponse(Wire, kw_only=True):
+class TurnResponse(Wire, frozen=True, kw_only=True):
     """One answer for each entry of the request, in its order; then what was claimed."""
 
     reports: list[Answer] = []

@@ -10,7 +10,7 @@ from pulseweave.wire.recovery import Blocking, ReviewItem
 InstanceKey = Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
 
 
-class DefinitionSummary(Wire, kw_only=True):
+class DefinitionSummary(Wire, frozen=True, kw_only=True):
     id: Id
     name: str
     version: int
@@ -20,16 +20,16 @@ class DefinitionSummary(Wire, kw_only=True):
     created: bool | None = None  # on PUT: false when the same content was already there
 
 
-class DefinitionDetail(DefinitionSummary, kw_only=True):
+class DefinitionDetail(DefinitionSummary, frozen=True, kw_only=True):
     document: Json
 
 
-class DefinitionPage(Wire, kw_only=True):
+class DefinitionPage(Wire, frozen=True, kw_only=True):
     items: list[DefinitionSummary]
     cursor: str | None = None
 
 
-class StartInstance(Wire, kw_only=True):
+class StartInstance(Wire, frozen=True, kw_only=True):
     """``version`` null: the newest registered one. Idempotent by (definition, instance_key)
     (WEA-3).
     """
@@ -40,11 +40,11 @@ class StartInstance(Wire, kw_only=True):
     input: Json = msgspec.field(default_factory=dict)
 
 
-class StartBatch(Wire, kw_only=True):
+class StartBatch(Wire, frozen=True, kw_only=True):
     instances: Annotated[list[StartInstance], msgspec.Meta(min_length=1, max_length=500)]
 
 
-class InstanceSummary(Wire, kw_only=True):
+class InstanceSummary(Wire, frozen=True, kw_only=True):
     """One row of the list. ``error`` is the stop's or the failure's ``{code, message, step?}``."""
 
     id: Id
@@ -65,7 +65,7 @@ class InstanceSummary(Wire, kw_only=True):
     created: bool | None = None  # on start: false when the instance was already there
 
 
-class StartOutcome(Wire, kw_only=True):
+class StartOutcome(Wire, frozen=True, kw_only=True):
     """One entry of a batch start: the instance, or the refusal."""
 
     instance_key: str
@@ -74,16 +74,16 @@ class StartOutcome(Wire, kw_only=True):
     message: str | None = None
 
 
-class StartBatchResult(Wire, kw_only=True):
+class StartBatchResult(Wire, frozen=True, kw_only=True):
     items: list[StartOutcome]
 
 
-class InstancePage(Wire, kw_only=True):
+class InstancePage(Wire, frozen=True, kw_only=True):
     items: list[InstanceSummary]
     cursor: str | None = None
 
 
-class AttemptView(Wire, kw_only=True):
+class AttemptView(Wire, frozen=True, kw_only=True):
     number: int
     worker: Json
     started_at: Instant
@@ -96,7 +96,7 @@ class AttemptView(Wire, kw_only=True):
     reviewed_by: str | None = None
 
 
-class LateReportView(Wire, kw_only=True):
+class LateReportView(Wire, frozen=True, kw_only=True):
     id: Id
     attempt: int | None
     outcome: str
@@ -106,7 +106,7 @@ class LateReportView(Wire, kw_only=True):
     received_at: Instant
 
 
-class TaskView(Wire, kw_only=True):
+class TaskView(Wire, frozen=True, kw_only=True):
     """A task with its attempts. ``holds`` lists GATE, KEY, DELAY."""
 
     id: Id
@@ -141,7 +141,7 @@ class TaskView(Wire, kw_only=True):
     late_reports: list[LateReportView] = []
 
 
-class ActivationView(Wire, kw_only=True):
+class ActivationView(Wire, frozen=True, kw_only=True):
     id: Id
     step_key: str
     sequence: int
@@ -162,7 +162,7 @@ class ActivationView(Wire, kw_only=True):
     conclusion_id: str | None = None
 
 
-class StepView(Wire, kw_only=True):
+class StepView(Wire, frozen=True, kw_only=True):
     """A node of the definition with its state now: the tree that people look at.
 
     States of leaves are those of their latest activation; of the others WAITING, ACTIVE,
@@ -178,7 +178,7 @@ class StepView(Wire, kw_only=True):
     children: list["StepView"] = []
 
 
-class InstanceDetail(InstanceSummary, kw_only=True):
+class InstanceDetail(InstanceSummary, frozen=True, kw_only=True):
     application: str
     definition_digest: str
     gate: str
@@ -193,7 +193,7 @@ class InstanceDetail(InstanceSummary, kw_only=True):
     blocking: list[Blocking] = []
 
 
-class JournalEntry(Wire, kw_only=True):
+class JournalEntry(Wire, frozen=True, kw_only=True):
     revision: Revision
     at: Instant
     actor: str
@@ -201,12 +201,12 @@ class JournalEntry(Wire, kw_only=True):
     changes: Json
 
 
-class HistoryPage(Wire, kw_only=True):
+class HistoryPage(Wire, frozen=True, kw_only=True):
     items: list[JournalEntry]
     cursor: str | None = None
 
 
-class CreateTask(Wire, kw_only=True):
+class CreateTask(Wire, frozen=True, kw_only=True):
     """A task that no workflow owns. ``task_key`` makes creation idempotent."""
 
     queue: str
@@ -225,7 +225,7 @@ class CreateTask(Wire, kw_only=True):
     business_key: str | None = None
 
 
-class TaskEventView(Wire, kw_only=True):
+class TaskEventView(Wire, frozen=True, kw_only=True):
     partition: int
     seq: Revision
     task_id: Id
@@ -238,6 +238,6 @@ class TaskEventView(Wire, kw_only=True):
     at: Instant
 
 
-class TaskEventPage(Wire, kw_only=True):
+class TaskEventPage(Wire, frozen=True, kw_only=True):
     items: list[TaskEventView]
     after: str

@@ -28,13 +28,13 @@ from pulseweave.wire.admin import (
 from pulseweave.wire.base import Id, Wire
 
 
-class RequeueInbox(Wire, kw_only=True):
+class RequeueInbox(Wire, frozen=True, kw_only=True):
     """Take an instance's quarantined records again (REC-16)."""
 
     instance_id: Id
 
 
-class Requeued(Wire, kw_only=True):
+class Requeued(Wire, frozen=True, kw_only=True):
     taken: int
     processed: int
 

@@ -7,7 +7,7 @@ from pulseweave.wire.base import Json, Wire
 from pulseweave.wire.workflows import DefinitionDetail, DefinitionPage, DefinitionSummary
 
 
-class DefinitionDocument(Wire, kw_only=True):
+class DefinitionDocument(Wire, frozen=True, kw_only=True):
     """The body of a registration: the document itself stands in ``document``."""
 
     document: Json

@@ -132,11 +132,11 @@ def list_inbox(*, url: Url = None, token: Token = None, json: Json = False) -> N
     )
 
 
-class _Requeue(Wire, kw_only=True):
+class _Requeue(Wire, frozen=True, kw_only=True):
     instance_id: str
 
 
-class _Requeued(Wire, kw_only=True):
+class _Requeued(Wire, frozen=True, kw_only=True):
     taken: int
     processed: int
 

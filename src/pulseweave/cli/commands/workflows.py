@@ -46,8 +46,8 @@ def _placed(error: Rejected, path: Path, text: str) -> Rejected:
     source = sources.parse(text)
     placed = []
     for problem in problems:
-        line, column = source.locate(problem.get("pointer") or "")
-        place = f"{path}:{line}:{column}"
+        spot = source.locate(problem.get("pointer") or "")
+        place = f"{path}:{spot.line}:{spot.column}"
         placed.append({**problem, "pointer": f"{place} {problem.get('pointer') or '/'}"})
     return error.with_detail(problems=placed)
 

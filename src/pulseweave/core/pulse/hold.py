@@ -49,12 +49,15 @@ def sweep_at(task: Task) -> int | None:
     """When time alone will change something about the task; None: never."""
     match task.phase:
         case Queued(due_at=due_at):
-            instants = [due_at, task.deadline_at, task.start_by]
+            return _earliest(due_at, task.deadline_at, task.start_by)
         case Leased(expires_at=expires_at):
-            instants = [expires_at, task.deadline_at, task.start_by]
+            return _earliest(expires_at, task.deadline_at, task.start_by)
         case Running(expires_at=expires_at):
             return expires_at
         case InReview() | Settled():
             return None
+
+
+def _earliest(*instants: int | None) -> int | None:
     known = [instant for instant in instants if instant is not None]
     return min(known) if known else None

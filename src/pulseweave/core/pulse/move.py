@@ -3,7 +3,7 @@ first.
 """
 
 from dataclasses import replace
-from typing import Any
+from typing import TypedDict, Unpack
 
 from pulseweave.core.pulse.task import (
     TASK_TRANSITIONS,
@@ -27,7 +27,16 @@ def permits(state: TaskState, event: TaskEvent) -> bool:
     return event in TASK_TRANSITIONS[state]
 
 
-def move(task: Task, event: TaskEvent, phase: Phase, **changes: Any) -> Task:
+class Facts(TypedDict, total=False):
+    """Facts of a task that a transition may change besides its phase."""
+
+    attempt_count: int
+    unstarted_losses: int
+    tainted: bool
+    cancel_requested_at: int | None
+
+
+def move(task: Task, event: TaskEvent, phase: Phase, **changes: Unpack[Facts]) -> Task:
     """The task after the event, one revision on; holds and key follow the phase (PUL-1, PUL-9,
     PUL-10).
     """

@@ -101,15 +101,18 @@ def _running(task: Task, told: Report, *, now: int, chance: Chance) -> Answer:
             settled = Settled(state=TaskState.SUCCEEDED, by=SettledBy.ATTEMPT, code=None, at=now)
             after = move(task, TaskEvent.SUCCEED, settled)
             event = event_of(after, now, code=None, attempt=closed.number)
-            change = TaskChange(before=task, after=after, closed=closed, event=event)
+            return _moved(TaskChange(before=task, after=after, closed=closed, event=event))
         case Outcome.FAILED if told.retryable:
-            change = fail_retryable(task, closed, chance, now=now)
+            return _moved(fail_retryable(task, closed, chance, now=now))
         case Outcome.FAILED:
-            change = fail_final(task, closed, now=now)
+            return _moved(fail_final(task, closed, now=now))
         case Outcome.UNKNOWN:
-            change = lose_outcome(task, closed, chance, now=now)
+            return _moved(lose_outcome(task, closed, chance, now=now))
         case Outcome.CANCELLED:
             return _cancelled(task, closed, now=now, chance=chance)
+
+
+def _moved(change: TaskChange) -> Answer:
     return Answer(change=change, state=change.after.state.value)
 
 

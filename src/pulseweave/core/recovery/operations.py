@@ -7,7 +7,7 @@ open.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TypedDict
 
 from pulseweave.core.recovery import continue_instance, resolve_step, retry_step, review_task
 from pulseweave.core.recovery.command import Continue, ResolveStep, RetryStep, ReviewTask
@@ -19,8 +19,8 @@ from pulseweave.core.weave.states import InstanceState
 from pulseweave.kernel.errors import Rejected
 
 RETRY_WARNING = (
-    "The business key gives no idempotence: the outside operation's identity must be in the fixed input. "
-    "A provider's own idempotency key may have expired."
+    "The business key gives no idempotence: the outside operation's identity must be in the fixed "
+    "input. A provider's own idempotency key may have expired."
 )
 
 
@@ -31,7 +31,7 @@ class OperationState:
     operation: str
     path: str
     refusal: Rejected | None
-    command: Mapping[str, Any]
+    command: Mapping[str, str | None]
     to_fill: tuple[str, ...]
     note: str | None = None
 
@@ -91,7 +91,7 @@ def _leaf_operations(facts: RecoveryFacts, leaf: Leaf, now: int) -> tuple[Operat
     )
 
 
-def _base(facts: RecoveryFacts) -> dict[str, Any]:
+def _base(facts: RecoveryFacts) -> dict[str, str | None]:
     return {
         "expected_revision": str(facts.base.instance.revision),
         "reason": None,
@@ -99,7 +99,14 @@ def _base(facts: RecoveryFacts) -> dict[str, Any]:
     }
 
 
-def _evidence(facts: RecoveryFacts) -> dict[str, Any]:
+class _Evidence(TypedDict):
+    expected_revision: int
+    reason: str
+    evidence_ref: str
+    declared: bool
+
+
+def _evidence(facts: RecoveryFacts) -> _Evidence:
     return {
         "expected_revision": facts.base.instance.revision,
         "reason": "-",
@@ -140,7 +147,7 @@ def _review(facts: RecoveryFacts, leaf: Leaf) -> OperationState | None:
     )
 
 
-def _step(facts: RecoveryFacts, leaf: Leaf) -> dict[str, Any]:
+def _step(facts: RecoveryFacts, leaf: Leaf) -> dict[str, str | None]:
     return {
         **_base(facts),
         "step_key": leaf.step_key,

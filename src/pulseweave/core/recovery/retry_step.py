@@ -8,6 +8,7 @@ Continue.
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from pulseweave.core.pulse.change import TaskCreated
 from pulseweave.core.pulse.task import Queued, Task, TaskState
@@ -172,7 +173,7 @@ def _refuse_mismatch(
         problem = "an activation has no task"
     elif first.task.queue != node.queue or first.spec.handler != node.handler:
         problem = "the task is not what the definition says"
-    for before, after in zip(histories, histories[1:], strict=False):
+    for before, after in pairwise(histories):
         if after.spec.retry_of != before.task.id:
             problem = f"task {after.task.id} is not the retry of {before.task.id}"
     for history in histories:

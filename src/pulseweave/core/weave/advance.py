@@ -11,7 +11,6 @@ here (only RetryStep makes one); a task's deadline lies behind its instance's (P
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
 
 from pulseweave.core.pulse.change import TaskCreated, TaskSpec
 from pulseweave.core.pulse.task import Queued, Task
@@ -50,7 +49,8 @@ def _evaluate(draft: Draft, node: Node) -> bool:
         case SequenceNode(children=children):
             return all(_evaluate(draft, child) for child in children)
         case ParallelNode(branches=branches):
-            return all([_evaluate(draft, branch) for _, branch in branches])
+            done = [_evaluate(draft, branch) for _, branch in branches]
+            return all(done)
         case TaskNode():
             leaf = draft.leaves.get(node.key)
             if leaf is None and draft.may_advance:
@@ -225,7 +225,7 @@ def _finish(draft: Draft) -> None:
     )
 
 
-def _output(draft: Draft) -> Any:
+def _output(draft: Draft) -> object:
     definition = draft.definition
     if definition.output is not None:
         scope = scope_for(draft, definition.output.reads)

@@ -8,7 +8,7 @@ WEA-14).
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TypedDict
 
 from pulseweave.core.pulse.change import TaskCreated
 from pulseweave.core.pulse.task import Holds
@@ -45,7 +45,12 @@ class InstanceFacts:
     definition: Definition
     instance: Instance
     leaves: Mapping[str, Leaf]
-    payloads: Mapping[str, Any] = field(default_factory=dict)
+    payloads: Mapping[str, object] = field(default_factory=dict)
+
+
+class _Continuation(TypedDict):
+    wake_at: int | None
+    wake_reason: WakeReason | None
 
 
 class Draft:
@@ -114,7 +119,7 @@ class Draft:
         )
         self.instance = replace(self.instance, state=state)
 
-    def set_stop(self, kind: StopKind, error: Mapping[str, Any]) -> None:
+    def set_stop(self, kind: StopKind, error: Mapping[str, object]) -> None:
         """Set the stop intent once; the first one stands for ever."""
         if self.instance.stop is not None:
             return
@@ -205,7 +210,7 @@ class Draft:
             changes=canonical.encode(changes),
         )
 
-    def _wake(self) -> dict[str, Any]:
+    def _wake(self) -> _Continuation:
         """The continuation that these facts call for (WEA-14); a deadline counts while paused
         (WEA-13).
         """

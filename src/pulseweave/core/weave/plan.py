@@ -4,10 +4,10 @@ The shell applies a plan as it is and derives nothing. Journal entries are made 
 that are written (``journal_of``), so replaying the journal rebuilds the rows (WEA-4).
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from enum import StrEnum
-from typing import Any
+from typing import TypedDict
 
 from pulseweave.core.pulse.change import TaskCreated
 from pulseweave.core.weave.instance import Instance, Stop
@@ -97,7 +97,7 @@ class InstancePlan:
 _PAYLOADS = frozenset({"error", "result", "input"})
 
 
-def _journal_value(name: str, value: object) -> Any:
+def _journal_value(name: str, value: object) -> object:
     match value:
         case Stop(kind=kind, error=error):
             return {"kind": kind.value, "error": canonical.digest(error)}
@@ -111,14 +111,15 @@ def _journal_value(name: str, value: object) -> Any:
             return value
 
 
-def journal_values(fact: Instance | Leaf | Conclusion) -> dict[str, Any]:
+Fact = Instance | Leaf | Conclusion
+
+
+def journal_values(fact: Fact) -> dict[str, object]:
     """A fact as the journal tells it: every field, payloads by digest."""
     return {f.name: _journal_value(f.name, getattr(fact, f.name)) for f in fields(fact)}
 
 
-def journal_change(
-    kind: str, before: Any | None, after: Instance | Leaf | Conclusion
-) -> Mapping[str, Any]:
+def journal_change(kind: str, before: Fact | None, after: Fact) -> Mapping[str, object]:
     """One typed change: which row, whether it is new, and the fields that differ."""
     new = journal_values(after)
     if before is None:
@@ -131,7 +132,18 @@ def journal_change(
     }
 
 
-def replay(rows: dict[tuple[str, str], dict[str, Any]], changes: list[Mapping[str, Any]]) -> None:
+class JournalChange(TypedDict, total=False):
+    """One typed change as the journal tells it."""
+
+    row: str
+    id: str
+    new: bool
+    set: dict[str, object]
+
+
+def replay(
+    rows: dict[tuple[str, str], dict[str, object]], changes: Sequence[JournalChange]
+) -> None:
     """Apply one journal entry's changes to rows rebuilt so far; ``doctor`` compares the end with
     the tables.
     """

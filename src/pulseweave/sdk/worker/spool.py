@@ -47,6 +47,6 @@ class Spool:
         found: list[Report] = []
         for path in sorted(self._folder.glob("*.json"), key=lambda p: p.stat().st_mtime_ns):
             value = canonical.parse(path.read_bytes())
-            report: Report = msgspec.convert(value, Report)  # type: ignore[arg-type]
+            report: Report = msgspec.convert(value, Report)
             found.append(report)
         return found

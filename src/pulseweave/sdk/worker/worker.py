@@ -232,10 +232,10 @@ class Worker:
         slots = self._slots
         with slots.changed:
             told = zip(turn.reports, turn.request.reports, answer.reports, strict=True)
-            for token, report, word in told:
+            for token, report, heard in told:
                 self._reported += 1
-                if not word.accepted:
-                    log.warning("task %s: %s %s", word.task_id, word.code, word.message)
+                if not heard.accepted:
+                    log.warning("task %s: %s %s", heard.task_id, heard.code, heard.message)
                 if self._spool is not None:
                     self._spool.drop(report)
                 self._executions.pop(token, None)
@@ -246,10 +246,7 @@ class Worker:
                 (token, word, slots.started(word, token, sent_us))
                 for token, word in zip(turn.starts, answer.starts, strict=True)
             ]
-            if turn.claim:
-                new = slots.claimed(answer.claimed, asked=turn.claim, sent_us=sent_us)
-            else:
-                new = []
+            new = slots.claimed(answer.claimed, asked=turn.claim, sent_us=sent_us)
         for token, word, slot in starts:
             if slot is not None:
                 refused = None if word.accepted else (word.code or "", word.message or "")

@@ -91,7 +91,7 @@ def _record(
     tx: Tx, command: Acknowledgement, principal: Principal, plan: InstancePlan, operation_id: str
 ) -> dict[str, Any]:
     after = plan.after
-    receipt = {
+    receipt: dict[str, Any] = {
         "operation": OPERATION,
         "operation_id": operation_id,
         "instance_id": after.id,

@@ -9,6 +9,7 @@ leaves the key free.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Protocol
 
 from pulseweave.core.identity import Permission, Principal
@@ -102,9 +103,9 @@ def recover(
         return run(database, lambda tx: _recover(tx, request, decide, ids))
     except _DryRun as dry:
         return dry.receipt
-    except Rejected:
+    except Rejected as refusal:
         if not request.dry_run:
-            run(database, lambda tx: _audit_refusal(tx, request, refusal, ids))
+            run(database, partial(_audit_refusal, request=request, refusal=refusal, ids=ids))
         raise
 
 
@@ -306,7 +307,7 @@ def _task_prior(change: TaskChange) -> dict[str, Any]:
     }
 
 
-def _audit_refusal(tx: Tx, request: Request, refusal: Rejected, ids: IdSource) -> None:
+def _audit_refusal(tx: Tx, *, request: Request, refusal: Rejected, ids: IdSource) -> None:
     command = request.command
     workflow = WorkflowAudit(
         id=ids.next(),
