@@ -5,6 +5,7 @@ It ends with a failure when the ledger or the instances say otherwise than they 
 
 import time
 from collections.abc import Callable
+from threading import Event
 from typing import Any
 
 from rich.console import Console
@@ -203,4 +204,4 @@ class Story:
             while not seen():
                 if time.monotonic() > ends_at:
                     raise DemoFailed(f"waited {WAIT_SECONDS_MAX} s for {what}")
-                time.sleep(0.1)
+                Event().wait(0.1)

@@ -44,11 +44,17 @@ class Embedded:
         self._thread = Thread(target=self._loop.run_forever, name="weave-embedded", daemon=True)
         self._thread.start()
         self._http = httpx2.AsyncClient(
-            transport=httpx2.ASGITransport(app=self._assembly.asgi), base_url="http://embedded"
+            transport=httpx2.ASGITransport(app=self._assembly.api), base_url="http://embedded"
         )
 
     def send(
-        self, method: str, path: str, body: bytes | None, headers: dict[str, str], timeout_s: float
+        self,
+        method: str,
+        path: str,
+        body: bytes | None,
+        *,
+        headers: dict[str, str],
+        timeout_s: float,
     ) -> tuple[int, dict[str, str], bytes]:
         """One request, answered as over HTTP."""
         request = self._http.request(method, path, content=body, headers=headers, timeout=timeout_s)

@@ -1,4 +1,6 @@
-"""The table of all endpoints: routes, permissions and the OpenAPI document are made from it alone."""
+"""The table of all endpoints: routes, permissions and the OpenAPI document are made from
+it alone.
+"""
 
 from pulseweave.api.endpoint import Endpoint
 from pulseweave.api.endpoints import admin, definitions, instances, recovery, tasks, worker

@@ -1,4 +1,6 @@
-"""Queues, applications, namespaces, tokens and the inbox, for administrators; ``/me`` for everyone."""
+"""Queues, applications, namespaces, tokens and the inbox, for administrators; ``/me``
+for everyone.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -117,7 +119,9 @@ class Admin:
         )
 
     def requeue(self, principal: Principal, instance_id: str) -> requeue.Requeued:
-        """Take the quarantined records of an instance again, after their cause was mended (REC-16)."""
+        """Take the quarantined records of an instance again, after their cause was
+        mended (REC-16).
+        """
         require(principal, Permission.ADMIN)
         return requeue.execute(
             self.core.database, principal=principal, instance_id=instance_id, ids=self.core.ids

@@ -5,6 +5,6 @@ of refusal.
 
 def main() -> None:
     """Entry point."""
-    from pulseweave.cli.app import run
+    from pulseweave.cli.app import run  # noqa: PLC0415  # --version and errors stay fast
 
     run()

@@ -54,7 +54,9 @@ class Principal:
         )
 
     def refuse_queues(self, queues: Iterable[str]) -> Rejected | None:
-        """Access to *every* one of the queues, or a refusal that names the ones that are missing."""
+        """Access to *every* one of the queues, or a refusal that names the ones that are
+        missing.
+        """
         missing = sorted(queue for queue in queues if not self.may_use(queue))
         if not missing:
             return None

@@ -5,7 +5,8 @@
 import os
 import time
 from collections.abc import Iterator, Sequence
-from typing import Any, Literal, TypeVar
+from threading import Event
+from typing import Any, Literal, Self, TypeVar
 
 from pulseweave.kernel.clock import SystemClock
 from pulseweave.kernel.entropy import SystemEntropy
@@ -32,6 +33,11 @@ def new_key() -> str:
 def pause_s(tries: int) -> float:
     """Growing, jittered; at most about five seconds."""
     return float(min(0.1 * 2**tries, 4.0) * (0.5 + _ENTROPY.uniform()))
+
+
+def _rest(duration_s: float) -> None:
+    """Between tries: there is nothing to wait on but time."""
+    Event().wait(duration_s)
 
 
 class Client:
@@ -69,7 +75,7 @@ class Client:
     def __repr__(self) -> str:
         return f"Client({self._transport!r})"
 
-    def __enter__(self) -> "Client":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -88,10 +94,10 @@ class Client:
         error: WeaveError = Unavailable("not sent")
         for attempt in range(tries or self._tries):
             if attempt:
-                time.sleep(pause_s(attempt))
+                _rest(pause_s(attempt))
             try:
                 status, _, answer = self._transport.send(
-                    call.method, call.url, body, headers, call.timeout_s
+                    call.method, call.url, body, headers=headers, timeout_s=call.timeout_s
                 )
                 return call.decode(status, answer)
             except NotSent as lost:
@@ -167,7 +173,7 @@ class Run:
                 return detail
             if time.monotonic() >= ends_at:
                 raise TimeoutError(f"instance {self.id} is {detail.state} after {timeout} s")
-            time.sleep(min(rest_s, max(0.0, ends_at - time.monotonic())))
+            _rest(min(rest_s, max(0.0, ends_at - time.monotonic())))
             rest_s = min(rest_s * 1.5, 1.0)
 
 
@@ -180,7 +186,7 @@ class Instances:
         definition: str,
         *,
         key: str,
-        input: Any = None,
+        input: Any = None,  # noqa: A002
         version: int | None = None,
     ) -> Run:
         """Start, idempotent by (definition, key)."""
@@ -226,6 +232,7 @@ class Instances:
         self,
         verb: Literal["pause", "resume", "cancel"],
         instance_id: str,
+        *,
         expected_control_revision: str,
         reason: str,
         key: str | None,
@@ -248,7 +255,13 @@ class Instances:
         reason: str = "",
         key: str | None = None,
     ) -> recovery.Receipt:
-        return self._control("pause", instance_id, expected_control_revision, reason, key)
+        return self._control(
+            "pause",
+            instance_id,
+            expected_control_revision=expected_control_revision,
+            reason=reason,
+            key=key,
+        )
 
     def resume(
         self,
@@ -258,7 +271,13 @@ class Instances:
         reason: str = "",
         key: str | None = None,
     ) -> recovery.Receipt:
-        return self._control("resume", instance_id, expected_control_revision, reason, key)
+        return self._control(
+            "resume",
+            instance_id,
+            expected_control_revision=expected_control_revision,
+            reason=reason,
+            key=key,
+        )
 
     def cancel(
         self,
@@ -268,17 +287,25 @@ class Instances:
         reason: str = "",
         key: str | None = None,
     ) -> recovery.Receipt:
-        return self._control("cancel", instance_id, expected_control_revision, reason, key)
+        return self._control(
+            "cancel",
+            instance_id,
+            expected_control_revision=expected_control_revision,
+            reason=reason,
+            key=key,
+        )
 
 
 class Recovery:
-    """The recovery operations. Each takes the command's fields; ``key`` names the logical command."""
+    """The recovery operations. Each takes the command's fields; ``key`` names the
+    logical command.
+    """
 
     def __init__(self, client: Client) -> None:
         self._client = client
 
     def _recover(
-        self, operation: str, instance_id: str, command: Any, key: str | None, dry_run: bool
+        self, operation: str, instance_id: str, command: Any, *, key: str | None, dry_run: bool
     ) -> recovery.Receipt:
         call = r.recover(operation, instance_id, command, key=key or new_key(), dry_run=dry_run)
         return self._client.do(call)
@@ -288,28 +315,28 @@ class Recovery:
     ) -> recovery.Receipt:
         """REV-1: settle what an execution did."""
         body = recovery.ReviewTask(**command)
-        return self._recover("review-task", instance_id, body, key, dry_run)
+        return self._recover("review-task", instance_id, body, key=key, dry_run=dry_run)
 
     def resolve_step(
         self, instance_id: str, *, key: str | None = None, dry_run: bool = False, **command: Any
     ) -> recovery.Receipt:
         """RES-1: conclude a leaf."""
         body = recovery.ResolveStep(**command)
-        return self._recover("resolve-step", instance_id, body, key, dry_run)
+        return self._recover("resolve-step", instance_id, body, key=key, dry_run=dry_run)
 
     def retry_step(
         self, instance_id: str, *, key: str | None = None, dry_run: bool = False, **command: Any
     ) -> recovery.Receipt:
         """RET-1: a new activation inside the original budget and deadline."""
         body = recovery.RetryStep(**command)
-        return self._recover("retry-step", instance_id, body, key, dry_run)
+        return self._recover("retry-step", instance_id, body, key=key, dry_run=dry_run)
 
     def continue_instance(
         self, instance_id: str, *, key: str | None = None, dry_run: bool = False, **command: Any
     ) -> recovery.Receipt:
         """CON-1: leave review."""
         body = recovery.Continue(**command)
-        return self._recover("continue", instance_id, body, key, dry_run)
+        return self._recover("continue", instance_id, body, key=key, dry_run=dry_run)
 
     def acknowledge_contradiction(
         self, instance_id: str, *, key: str | None = None, **command: Any

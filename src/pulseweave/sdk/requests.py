@@ -52,7 +52,7 @@ def start_instance(
     definition: str,
     *,
     key: str,
-    input: Any,
+    input: Any,  # noqa: A002
     version: int | None = None,
 ) -> Call[workflows.InstanceSummary]:
     body = workflows.StartInstance(

@@ -22,7 +22,13 @@ class MaybeSent(Exception):
 
 class Transport(Protocol):
     def send(
-        self, method: str, path: str, body: bytes | None, headers: dict[str, str], timeout_s: float
+        self,
+        method: str,
+        path: str,
+        body: bytes | None,
+        *,
+        headers: dict[str, str],
+        timeout_s: float,
     ) -> tuple[int, dict[str, str], bytes]:
         """Status, headers, body. Raises NotSent or MaybeSent."""
 
@@ -49,7 +55,13 @@ class HttpTransport:
         return self._http
 
     def send(
-        self, method: str, path: str, body: bytes | None, headers: dict[str, str], timeout_s: float
+        self,
+        method: str,
+        path: str,
+        body: bytes | None,
+        *,
+        headers: dict[str, str],
+        timeout_s: float,
     ) -> tuple[int, dict[str, str], bytes]:
         timeout = httpx2.Timeout(timeout_s, connect=min(timeout_s, 5))
         try:
@@ -78,10 +90,16 @@ class EmbeddedTransport:
         self.token: str = self._embedded.token
 
     def send(
-        self, method: str, path: str, body: bytes | None, headers: dict[str, str], timeout_s: float
+        self,
+        method: str,
+        path: str,
+        body: bytes | None,
+        *,
+        headers: dict[str, str],
+        timeout_s: float,
     ) -> tuple[int, dict[str, str], bytes]:
         answer: tuple[int, dict[str, str], bytes] = self._embedded.send(
-            method, path, body, headers, timeout_s
+            method, path, body, headers=headers, timeout_s=timeout_s
         )
         return answer
 

@@ -9,6 +9,7 @@ from starlette.applications import Starlette
 from pulseweave.api.asgi import make_asgi
 from pulseweave.app.core import Core
 from pulseweave.app.facade import Facade
+from pulseweave.kernel.check import InvariantViolation
 from pulseweave.kernel.clock import Clock, SystemClock
 from pulseweave.kernel.entropy import Entropy, SystemEntropy
 from pulseweave.runtime.loop import Engine
@@ -26,6 +27,13 @@ class Assembly:
     app: Facade
     asgi: Starlette | None
     engine: Engine | None
+
+    @property
+    def api(self) -> Starlette:
+        """The API's application; asked only of an assembly that has one."""
+        if self.asgi is None:
+            raise InvariantViolation("this assembly has an API", {})
+        return self.asgi
 
     def start(self) -> None:
         if self.engine is not None:

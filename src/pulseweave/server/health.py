@@ -13,7 +13,9 @@ from pulseweave.txn.unit import read
 
 
 def health_routes(app: Facade, engine: Engine | None) -> list[Route]:
-    """``/healthz``: the process serves. ``/readyz``: the database answers and no loop is failing."""
+    """``/healthz``: the process serves. ``/readyz``: the database answers and no loop is
+    failing.
+    """
 
     async def healthz(_: Request) -> Response:
         return JSONResponse({"status": "ok"})

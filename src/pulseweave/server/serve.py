@@ -33,7 +33,7 @@ def _serve_http(assembly: Assembly, host: str, port: int, on_ready: Callable[[st
     listener.bind((host, port))
     bound_port = listener.getsockname()[1]
     config = uvicorn.Config(
-        assembly.asgi,
+        assembly.api,
         log_level="warning",
         access_log=False,
         lifespan="off",

@@ -1,1 +1,3 @@
-"""Every SQL fact: tables, locks, reads and writes, for SQLite, PostgreSQL and MariaDB/MySQL alike."""
+"""Every SQL fact: tables, locks, reads and writes, for SQLite, PostgreSQL and
+MariaDB/MySQL alike.
+"""

@@ -106,11 +106,17 @@ def open_database(
     if backend == "postgresql":
         parsed = parsed.set(drivername="postgresql+psycopg")
         return _open_server(
-            parsed, postgresql.CAPABILITIES, postgresql.CONNECT_ARGS, pool_size, known_clock
+            parsed,
+            postgresql.CAPABILITIES,
+            postgresql.CONNECT_ARGS,
+            pool_size=pool_size,
+            clock=known_clock,
         )
     if backend in ("mysql", "mariadb"):
         parsed = parsed.set(drivername=f"{backend}+pymysql")
-        return _open_server(parsed, mysql.MARIADB, mysql.CONNECT_ARGS, pool_size, known_clock)
+        return _open_server(
+            parsed, mysql.MARIADB, mysql.CONNECT_ARGS, pool_size=pool_size, clock=known_clock
+        )
     raise WeaveError(
         "UNSUPPORTED_DATABASE", f"{backend} is none of sqlite, postgresql, mysql, mariadb"
     )
@@ -145,7 +151,12 @@ def _begin_sqlite(connection: Connection) -> None:
 
 
 def _open_server(
-    url: URL, capabilities: Capabilities, connect_args: dict[str, Any], pool_size: int, clock: Clock
+    url: URL,
+    capabilities: Capabilities,
+    connect_args: dict[str, Any],
+    *,
+    pool_size: int,
+    clock: Clock,
 ) -> Database:
     options: dict[str, Any] = {
         "connect_args": connect_args,

@@ -1,4 +1,6 @@
-"""What a database error means for us, by SQLSTATE, errno or SQLite's error name; never by its text."""
+"""What a database error means for us, by SQLSTATE, errno or SQLite's error name; never
+by its text.
+"""
 
 from enum import StrEnum
 
@@ -7,7 +9,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 
 class Class(StrEnum):
-    RETRY = "RETRY"  # deadlock victim, serialisation, lock timeout, busy: run the whole transaction again
+    RETRY = "RETRY"  # deadlock victim, serialisation, lock timeout, busy: run it all again
     UNIQUE = "UNIQUE"
     CONNECTION = "CONNECTION"  # the connection is gone
     FULL = "FULL"  # no space

@@ -36,7 +36,9 @@ class Guard:
         self._rank: Rank | None = None
 
     def take(self, rank: Rank, keys: Sequence[Any], *, skips_locked: bool = False) -> None:
-        """Note locks about to be taken. ``skips_locked`` keys may come unsorted: they never wait."""
+        """Note locks about to be taken. ``skips_locked`` keys may come unsorted: they
+        never wait.
+        """
         held = self._held.setdefault(rank, set())
         fresh = [key for key in keys if key not in held]
         if not fresh:

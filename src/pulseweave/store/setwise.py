@@ -58,7 +58,9 @@ class SetUpdate:
         ]
 
     def matches(self, quote: Any, same: str) -> str:
-        """The WHERE: keys equal, expected columns as expected; nullable ones by null-safe ``same``."""
+        """The WHERE: keys equal, expected columns as expected; nullable ones by
+        null-safe ``same``.
+        """
         table = quote(self.table.name)
         terms = [f"{table}.{quote(name)} = v.{name}" for name in self.keys]
         for name in self.expect:
@@ -73,6 +75,9 @@ def encode_rows(rows: Sequence[Mapping[str, Any]]) -> str:
 
 def _is_integer(update: SetUpdate, column: str) -> bool:
     return isinstance(update.table.c[column].type, Integer)
+
+
+# Every name in these statements comes from the schema; values travel in :rows alone.
 
 
 def _sqlite(update: SetUpdate, dialect: Dialect) -> str:

@@ -99,7 +99,9 @@ class Tx:
         self.conn.execute(insert(table), [dict(row) for row in rows])
 
     def update_many(self, update: SetUpdate, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Update all rows in one statement; every one must be as expected, or nothing is written."""
+        """Update all rows in one statement; every one must be as expected, or nothing is
+        written.
+        """
         if not rows:
             return
         ranked = _RANKED.get(update.table.name)

@@ -67,7 +67,7 @@ def _page(tx: Tx, after: str) -> Examined | None:
         for key, found in views.activation_rows(tx, ids).items()
     }
     conclusions = {
-        key: [Conclusion(**row._mapping) for row in found]
+        key: [Conclusion(**row._asdict()) for row in found]
         for key, found in views.conclusion_rows(tx, ids).items()
     }
     gates, moved = views.gate_rows(tx, ids), views.with_waiting_events(tx, ids)
@@ -80,7 +80,7 @@ def _page(tx: Tx, after: str) -> Examined | None:
         )
         findings += _ownership(instance, known, mine, definitions[instance.definition_id].queues)
         findings += _gate(instance, gates.get(instance.id, []), mine)
-        findings += _mover(instance, mine, instance.id in moved)
+        findings += _mover(instance, mine, events=instance.id in moved)
     return Examined(len(instances), ids[-1], findings)
 
 
@@ -148,7 +148,7 @@ def _gate(instance: Instance, gates: list[Any], tasks: list[Any]) -> Iterator[Fi
             )
 
 
-def _mover(instance: Instance, tasks: list[Any], events: bool) -> Iterator[Finding]:
+def _mover(instance: Instance, tasks: list[Any], *, events: bool) -> Iterator[Finding]:
     """A continuation, an open task, an event on its way, or a person (WEA-14)."""
     if instance.ended:
         if any(task.state not in views.SETTLED_STATES for task in tasks):

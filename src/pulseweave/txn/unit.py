@@ -7,9 +7,9 @@ the same key is safe to send again.
 """
 
 import logging
-import time
 from collections.abc import Callable
 from contextlib import nullcontext
+from threading import Event
 from typing import TypeVar
 
 from sqlalchemy import Connection
@@ -72,7 +72,7 @@ def _judge(database: Database, error: Exception, *, last: bool) -> None:
 def _pause(database: Database, attempt: int) -> None:
     """Growing, jittered; not where a simulator owns the time."""
     if database.clock.__class__.__name__ != "ManualClock":
-        time.sleep(min(0.002 * 2**attempt, 0.25) * (0.5 + _entropy.uniform()))
+        Event().wait(min(0.002 * 2**attempt, 0.25) * (0.5 + _entropy.uniform()))
 
 
 def _once(database: Database, work: Callable[[Tx], T]) -> T:

@@ -1,4 +1,6 @@
-"""What workers say and hear. One ``turn`` is one request and one transaction (PUL-2, PUL-4, PUL-6)."""
+"""What workers say and hear. One ``turn`` is one request and one transaction (PUL-2,
+PUL-4, PUL-6).
+"""
 
 from typing import Annotated, Literal
 

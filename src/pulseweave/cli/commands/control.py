@@ -17,10 +17,10 @@ Verb = Literal["pause", "resume", "cancel"]
 def _control(
     verb: Verb,
     instance_id: str,
+    *,
     revision: str,
     reason: str,
     key: str | None,
-    *,
     url: Url,
     token: Token,
     json: Json,
@@ -52,7 +52,16 @@ def pause(
     json: Json = False,
 ) -> None:
     """Stop authorising and advancing. Deadlines keep running."""
-    _control("pause", instance_id, control_revision, reason, key, url=url, token=token, json=json)
+    _control(
+        "pause",
+        instance_id,
+        revision=control_revision,
+        reason=reason,
+        key=key,
+        url=url,
+        token=token,
+        json=json,
+    )
 
 
 def resume(
@@ -66,7 +75,16 @@ def resume(
     json: Json = False,
 ) -> None:
     """Go on after a pause."""
-    _control("resume", instance_id, control_revision, reason, key, url=url, token=token, json=json)
+    _control(
+        "resume",
+        instance_id,
+        revision=control_revision,
+        reason=reason,
+        key=key,
+        url=url,
+        token=token,
+        json=json,
+    )
 
 
 def cancel(
@@ -80,4 +98,13 @@ def cancel(
     json: Json = False,
 ) -> None:
     """Set the stop intent, once: unstarted work is cancelled, running work is asked."""
-    _control("cancel", instance_id, control_revision, reason, key, url=url, token=token, json=json)
+    _control(
+        "cancel",
+        instance_id,
+        revision=control_revision,
+        reason=reason,
+        key=key,
+        url=url,
+        token=token,
+        json=json,
+    )

@@ -18,7 +18,9 @@ def demo(
         Path | None, Parameter(help="keep database, ledger and logs in this folder")
     ] = None,
 ) -> int:
-    """Run the story on real processes and SQLite. Needs a checkout: the examples are not installed."""
+    """Run the story on real processes and SQLite. Needs a checkout: the examples are not
+    installed.
+    """
     root = Path.cwd()
     if not (root / "examples" / "orders" / "order.yaml").exists():
         output.err.print("run this in a checkout of the project: the examples lie there")

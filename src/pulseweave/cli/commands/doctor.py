@@ -10,7 +10,9 @@ from pulseweave.txn.doctor import Finding, examine
 
 
 def doctor(*, database: DatabaseUrl = DEFAULT_DATABASE, json: Json = False) -> int:
-    """Replay every journal, check ownership, gates, and that everything open will move. Reads only."""
+    """Replay every journal, check ownership, gates, and that everything open will move.
+    Reads only.
+    """
     opened = open_database(database)
     check_schema(opened)
     examined, findings = 0, list[Finding]()

@@ -67,7 +67,7 @@ def _require(command: dict[str, Any], *names: str) -> None:
         raise reject("INVALID_COMMAND", f"still open: {options}; or give --from-shown FILE")
 
 
-def _tell(receipt: Receipt, json: bool) -> None:
+def _tell(receipt: Receipt, *, json: bool) -> None:
     if json:
         output.as_json(receipt)
         return
@@ -127,7 +127,7 @@ def review_task(
     command.pop("step_key", None)
     _require(command, "expected_revision", "task_id", "expected_task_revision")
     recovery = client(url, token).recovery
-    _tell(recovery.review_task(instance_id, key=key, dry_run=dry_run, **command), json)
+    _tell(recovery.review_task(instance_id, key=key, dry_run=dry_run, **command), json=json)
 
 
 @app.command(name="resolve-step")
@@ -169,7 +169,7 @@ def resolve_step(
         command["result"] = json_argument(result)
     _require(command, "expected_revision", "step_key", "activation_id", "expected_step_revision")
     recovery = client(url, token).recovery
-    _tell(recovery.resolve_step(instance_id, key=key, dry_run=dry_run, **command), json)
+    _tell(recovery.resolve_step(instance_id, key=key, dry_run=dry_run, **command), json=json)
 
 
 @app.command(name="retry-step")
@@ -205,7 +205,7 @@ def retry_step(
     command = _command("RETRY_STEP", instance_id, from_shown, given)
     _require(command, "expected_revision", "step_key", "activation_id", "expected_step_revision")
     recovery = client(url, token).recovery
-    _tell(recovery.retry_step(instance_id, key=key, dry_run=dry_run, **command), json)
+    _tell(recovery.retry_step(instance_id, key=key, dry_run=dry_run, **command), json=json)
 
 
 @app.command(name="continue")
@@ -233,4 +233,4 @@ def continue_instance(
     command = _command("CONTINUE", instance_id, from_shown, given)
     _require(command, "expected_revision")
     recovery = client(url, token).recovery
-    _tell(recovery.continue_instance(instance_id, key=key, dry_run=dry_run, **command), json)
+    _tell(recovery.continue_instance(instance_id, key=key, dry_run=dry_run, **command), json=json)

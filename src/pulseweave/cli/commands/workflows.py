@@ -1,9 +1,9 @@
 """``weave apply``, ``start``, ``ps``, ``show``, ``history``."""
 
 import sys
-import time
 from itertools import islice
 from pathlib import Path
+from threading import Event
 from typing import Annotated, Any
 
 from cyclopts import Parameter
@@ -16,11 +16,13 @@ from pulseweave.kernel import canonical
 from pulseweave.kernel.errors import Rejected, reject
 from pulseweave.sdk.client import ENDED
 from pulseweave.wire import sources
-from pulseweave.wire.workflows import InstanceDetail
+from pulseweave.wire.workflows import InstanceDetail, InstanceSummary
 
 
 def apply(*files: Path, url: Url = None, token: Token = None, json: Json = False) -> None:
-    """Register definitions from YAML or JSON files. Errors name file, line and what would be right."""
+    """Register definitions from YAML or JSON files. Errors name file, line and what
+    would be right.
+    """
     known = client(url, token)
     done = []
     for path in files:
@@ -117,7 +119,7 @@ def ps(
                 f"{i.definition} {i.version}",
                 i.instance_key,
                 output.state(i.state),
-                _flags(i.paused, i.stop_kind, i.contradicted, i.quarantined),
+                _flags(i),
                 i.created_at[:19],
             )
             for i in found
@@ -125,7 +127,9 @@ def ps(
     )
 
 
-def _flags(paused: bool, stop: str | None, contradicted: bool, quarantined: bool) -> str:
+def _flags(i: InstanceSummary) -> str:
+    """Facts beside the state."""
+    paused, stop, contradicted, quarantined = i.paused, i.stop_kind, i.contradicted, i.quarantined
     words = ["paused"] if paused else []
     words += [f"stop:{stop.lower()}"] if stop else []
     words += ["contradicted"] if contradicted else []
@@ -152,7 +156,7 @@ def show(
         return
     with Live(_tree(detail), console=output.out, refresh_per_second=8) as live:
         while detail.state not in ENDED:
-            time.sleep(0.5)
+            Event().wait(0.5)
             detail = known.instances.get(instance_id)
             live.update(_tree(detail))
 
@@ -160,7 +164,7 @@ def show(
 def _tree(detail: InstanceDetail) -> Any:
     title = Text.assemble((f"{detail.definition} {detail.instance_key}", "bold"), "  ")
     title.append_text(output.state(detail.state))
-    flags = _flags(detail.paused, detail.stop_kind, detail.contradicted, detail.quarantined)
+    flags = _flags(detail)
     title.append(f"  revision {detail.revision}  gate {detail.gate}  {flags}", style="dim")
     return output.step_tree(detail.steps, title)
 

@@ -18,7 +18,9 @@ from pulseweave.kernel.errors import reject
 
 
 def claim(task: Task, *, now: int, token: str) -> TaskChange:
-    """Lease a claimable task for a short while; it holds its concurrency key from now on (PUL-9)."""
+    """Lease a claimable task for a short while; it holds its concurrency key from now on
+    (PUL-9).
+    """
     invariant(
         task.holds is Holds.NONE, "only what can run is claimed", task_id=task.id, holds=task.holds
     )
@@ -70,7 +72,9 @@ def start(task: Task, *, token: str, worker: str, now: int) -> Answer:
 
 
 def _stop_at(task: Task, now: int) -> int | None:
-    """From when on the worker is asked to cancel: attempt timeout or deadline, whichever is first."""
+    """From when on the worker is asked to cancel: attempt timeout or deadline, whichever
+    is first.
+    """
     instants = [task.deadline_at]
     if task.attempt_timeout_ms is not None:
         instants.append(now + task.attempt_timeout_ms * 1000)

@@ -24,7 +24,9 @@ from pulseweave.core.pulse.task import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chance:
-    """What a decision about the next attempt needs besides the task: the fixed backoff, and jitter."""
+    """What a decision about the next attempt needs besides the task: the fixed backoff,
+    and jitter.
+    """
 
     backoff: Backoff
     uniform: float

@@ -216,7 +216,9 @@ class Task:
         return self.max_attempts - self.attempt_count
 
     def check(self) -> "Task":
-        """Invariants that hold in every state; asked before a row is written and after it is read."""
+        """Invariants that hold in every state; asked before a row is written and after
+        it is read.
+        """
         invariant(self.revision >= 1, "a task's revision starts at 1", task_id=self.id)
         invariant(
             0 <= self.attempt_count <= self.max_attempts,

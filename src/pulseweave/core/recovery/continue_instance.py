@@ -93,7 +93,9 @@ def decide(
 
 
 def _decide_failures(draft: Draft) -> None:
-    """Failures that were concluded, or came, during the review, in the order in which they settled."""
+    """Failures that were concluded, or came, during the review, in the order in which
+    they settled.
+    """
     failed = [leaf for leaf in draft.leaves.values() if leaf.undecided_failure]
     for leaf in sorted(failed, key=lambda leaf: (leaf.settled_at or 0, leaf.step_key)):
         policy = draft.definition.leaves[leaf.node_key].on_failure

@@ -213,7 +213,9 @@ def _continue(facts: RecoveryFacts, now: int) -> OperationState:
 
 
 def blocking(facts: RecoveryFacts) -> list[Blocker]:
-    """What keeps the instance from going on, in the order in which it has to be cleared (REC-19)."""
+    """What keeps the instance from going on, in the order in which it has to be cleared
+    (REC-19).
+    """
     return list(_blocking(facts))
 
 

@@ -210,7 +210,7 @@ def _budget(facts: RecoveryFacts, leaf: Leaf, histories: list[TaskHistory]) -> R
     if used >= original or len(histories) >= original:
         return reject(
             "BUDGET_EXHAUSTED",
-            f"{used} of {original} attempts and {len(histories)} of {original} activations are used",
+            f"{used} attempts and {len(histories)} activations are used, of {original} each",
             rule="RET-4" if used >= original else "RET-5",
             attempts_used=used,
             activations=len(histories),

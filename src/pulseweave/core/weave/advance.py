@@ -186,7 +186,9 @@ def expression_error(error: ExpressionError) -> str:
 
 
 def scope_for(draft: Draft, reads: frozenset[str]) -> Scope | None:
-    """The values that an expression may see; None, with the gaps noted, while some are not loaded."""
+    """The values that an expression may see; None, with the gaps noted, while some are
+    not loaded.
+    """
     needed = {INPUT, *_leaves_read(draft.definition, reads)}
     gaps = {key for key in needed if key not in draft.payloads}
     if gaps:

@@ -46,7 +46,9 @@ class StreamEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskFacts:
-    """What Pulse knows of the event's task now. ``result`` and ``error`` are canonical JSON texts."""
+    """What Pulse knows of the event's task now. ``result`` and ``error`` are canonical
+    JSON texts.
+    """
 
     task_id: str
     namespace: str
@@ -107,7 +109,7 @@ def consume_all(make: Callable[[], Draft], delivery: Delivery) -> tuple[Draft, l
                     return draft, []
         except Quarantined as error:
             culprit, good = error, len(records)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001  # a decision may fail in any way (WEA-5)
             detail = {"error": type(error).__name__, "message": str(error)[:500]}
             culprit = Quarantined(QuarantineCause.DECISION_FAILED, detail)
             good = len(records)

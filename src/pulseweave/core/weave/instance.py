@@ -66,7 +66,9 @@ class Instance:
         return self.deadline_at is not None and now >= self.deadline_at
 
     def check(self) -> "Instance":
-        """Invariants that hold in every state; asked before a row is written and after it is read."""
+        """Invariants that hold in every state; asked before a row is written and after
+        it is read.
+        """
         facts = {"instance_id": self.id, "state": self.state}
         invariant(self.revision >= 1, "revisions start at 1", **facts)
         invariant(

@@ -22,7 +22,8 @@ def of_result(task: ClaimedTask, result: Any) -> Report:
     except canonical.InvalidJson as error:
         return unknown(task, f"the handler's result is no JSON: {error}", ended=True)
     if len(text) > limits.PAYLOAD_BYTES_MAX:
-        message = f"the handler's result has {len(text)} bytes, at most {limits.PAYLOAD_BYTES_MAX} are allowed"
+        bound = limits.PAYLOAD_BYTES_MAX
+        message = f"the handler's result has {len(text)} bytes, at most {bound} are allowed"
         return unknown(task, message, ended=True)
     return Succeeded(task_id=task.task_id, token=task.token, result=canonical.parse(text))
 
@@ -67,7 +68,7 @@ def _told(error: BaseException) -> str:
     """The exception's text, whatever its ``__str__`` does (B088)."""
     try:
         return str(error)
-    except Exception:
+    except Exception:  # noqa: BLE001  # whatever a handler\'s __str__ does
         return "(its text could not be made)"
 
 

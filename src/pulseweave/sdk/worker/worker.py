@@ -69,8 +69,8 @@ class _Execution:
         self.answered = threading.Event()
         self.context = Context(
             slot.task,
-            start=lambda: worker._start_now(self),
-            remaining_ms=lambda: worker._remaining_ms(slot),
+            start=lambda: worker.start_now(self),
+            remaining_ms=lambda: worker.remaining_ms(slot),
             is_async=registered.is_async,
         )
 
@@ -184,7 +184,9 @@ class Worker:
         return Summary(reported=self._reported, abandoned=abandoned)
 
     def _abandon(self) -> list[str]:
-        """Nobody will know what these did: say so, and give the reports a moment to be delivered."""
+        """Nobody will know what these did: say so, and give the reports a moment to be
+        delivered.
+        """
         slots = self._slots
         with slots.changed:
             cut_off = [s for s in slots.held.values() if s.phase in (Phase.RUNNING, Phase.STARTING)]
@@ -302,7 +304,9 @@ class Worker:
             self._take(new)
 
     def _take(self, new: list[Slot]) -> None:
-        """Start what was claimed, or give it back where nobody here can run it or we are leaving."""
+        """Start what was claimed, or give it back where nobody here can run it or we are
+        leaving.
+        """
         for slot in new:
             reach("worker.after_claim")
             registered = self._handlers.get(slot.task.handler)
@@ -338,7 +342,7 @@ class Worker:
             reach("worker.after_start")
             self._submit(execution)
 
-    def _start_now(self, execution: _Execution) -> None:
+    def start_now(self, execution: _Execution) -> None:
         """``ctx.start()`` of a manual handler."""
         with self._slots.changed:
             if execution.slot.phase is Phase.CLAIMED:
@@ -399,11 +403,13 @@ class Worker:
 
     # --- keeping leases --------------------------------------------------------------------------
 
-    def _remaining_ms(self, slot: Slot) -> int:
+    def remaining_ms(self, slot: Slot) -> int:
         return max(0, (slot.lease_ends_us - self._clock.monotonic_us()) // 1000)
 
     def _beats(self) -> None:
-        """Renew running leases at a third of their length; tell handlers whose lease fades to stop."""
+        """Renew running leases at a third of their length; tell handlers whose lease
+        fades to stop.
+        """
         slots = self._slots
         rest_ms = BEAT_MS_MAX
         while not self._stopping.wait(rest_ms / 1000):

@@ -11,7 +11,9 @@ from pulseweave.store.tx import Tx
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutionAudit:
-    """A person's decision on a task. ``result`` (canonical JSON text) has its home here for ever."""
+    """A person's decision on a task. ``result`` (canonical JSON text) has its home here
+    for ever.
+    """
 
     id: str
     namespace: str
@@ -30,7 +32,9 @@ class ExecutionAudit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkflowAudit:
-    """A command on a workflow, accepted or refused; cites the execution audit where there is one."""
+    """A command on a workflow, accepted or refused; cites the execution audit where
+    there is one.
+    """
 
     id: str
     namespace: str

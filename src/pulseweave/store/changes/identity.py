@@ -27,7 +27,7 @@ def insert_namespace(tx: Tx, name: str, *, number: int, now: int) -> None:
 
 
 def insert_application(
-    tx: Tx, namespace: str, name: str, settings: Mapping[str, Any], now: int
+    tx: Tx, namespace: str, name: str, settings: Mapping[str, Any], *, now: int
 ) -> None:
     row = {"namespace": namespace, "name": name, "revision": 1, "created_at": now, **settings}
     tx.insert_many(t.applications, [row])

@@ -69,7 +69,9 @@ def apply_plans(
     *,
     extra: Iterable[TaskChange] = (),
 ) -> None:
-    """Write everything; ``extra`` are task changes decided beside the plans (a review's verdict)."""
+    """Write everything; ``extra`` are task changes decided beside the plans (a review's
+    verdict).
+    """
     changed = [plan for plan in plans if plan.journal is not None]
     _write_instances(tx, changed)
     _write_leaves(tx, changed)
@@ -267,7 +269,9 @@ def _write_tasks(
 
 
 def _new_task(plan: InstancePlan, new: TaskCreated) -> tuple[Task, ResultEvent | None]:
-    """A task that its own plan's stop cancels is born settled: it existed, and never could start."""
+    """A task that its own plan's stop cancels is born settled: it existed, and never
+    could start.
+    """
     if not plan.cancel_tasks:
         return new.task, None
     change = cancel(new.task, now=plan.after.journal_at)

@@ -28,7 +28,9 @@ _EVENTS = (
 def events_after(
     tx: Tx, partition_id: int, after: int, limit: int
 ) -> tuple[list[StreamEvent], int]:
-    """Events of workflows behind a position, and the position of the last event read (of anyone)."""
+    """Events of workflows behind a position, and the position of the last event read (of
+    anyone).
+    """
     params = {"partition_id": partition_id, "after": after, "limit": limit}
     rows = tx.rows(_EVENTS, params)
     events = [

@@ -24,7 +24,9 @@ def encode_cursor(*key: int | str) -> str:
 
 
 def decode_cursor(cursor: str, *kinds: type) -> list[Any]:
-    """The key of the last row seen; raises INVALID_COMMAND for anything that we did not give out."""
+    """The key of the last row seen; raises INVALID_COMMAND for anything that we did not
+    give out.
+    """
     try:
         padded = cursor + "=" * (-len(cursor) % 4)
         key = canonical.parse(base64.urlsafe_b64decode(padded.encode("ascii")))

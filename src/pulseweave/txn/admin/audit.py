@@ -10,7 +10,7 @@ from pulseweave.store.tx import Tx
 
 
 def admin_audit(
-    tx: Tx, namespace: str, operation: str, body: Mapping[str, Any], actor: str, ids: IdSource
+    tx: Tx, namespace: str, operation: str, body: Mapping[str, Any], *, actor: str, ids: IdSource
 ) -> WorkflowAudit:
     return WorkflowAudit(
         id=ids.next(),

@@ -41,7 +41,9 @@ def configure_queue(
         ensure_queues(tx, namespace, [name])
         locks.lock_queues(tx, namespace, [name])
         set_queue(tx, namespace, name, settings)
-        audit = admin_audit(tx, namespace, "SET_QUEUE", {"queue": name, **settings}, actor, ids)
+        audit = admin_audit(
+            tx, namespace, "SET_QUEUE", {"queue": name, **settings}, actor=actor, ids=ids
+        )
         insert_audits(tx, execution=None, workflow=audit)
 
     run(database, work)
@@ -62,9 +64,9 @@ def configure_application(
         locks.lock_application(tx, namespace, name)
         locks.lock_start_stripes(tx, namespace, ["applications"])
         if set_application(tx, namespace, name, settings) == 0:
-            insert_application(tx, namespace, name, settings, tx.now())
+            insert_application(tx, namespace, name, settings, now=tx.now())
         body = {"application": name, **settings}
-        audit = admin_audit(tx, namespace, "SET_APPLICATION", body, actor, ids)
+        audit = admin_audit(tx, namespace, "SET_APPLICATION", body, actor=actor, ids=ids)
         insert_audits(tx, execution=None, workflow=audit)
 
     run(database, work)

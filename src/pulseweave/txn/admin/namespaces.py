@@ -20,7 +20,7 @@ def create_namespace(database: Database, name: str) -> bool:
             return False
         now = tx.now()
         insert_namespace(tx, name, number=facts.next_namespace_number(tx), now=now)
-        insert_application(tx, name, "default", _UNLIMITED, now)
+        insert_application(tx, name, "default", _UNLIMITED, now=now)
         return True
 
     return run(database, work)

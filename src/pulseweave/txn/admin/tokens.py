@@ -58,7 +58,7 @@ def create_token(
         names = [permission.value for permission in order.permissions]
         insert_credential(tx, row, names, order.queues)
         body = {"token_id": credential_id, "name": order.name, "permissions": sorted(names)}
-        audit = admin_audit(tx, order.namespace, "CREATE_TOKEN", body, actor, ids)
+        audit = admin_audit(tx, order.namespace, "CREATE_TOKEN", body, actor=actor, ids=ids)
         insert_audits(tx, execution=None, workflow=audit)
         credential = credential_by_id(tx, credential_id)
         if credential is None:
@@ -79,7 +79,7 @@ def revoke_token(
             raise reject("NOT_FOUND", f"there is no token {credential_id}")
         if revoke_credential(tx, namespace, credential_id, tx.now()):
             audit = admin_audit(
-                tx, namespace, "REVOKE_TOKEN", {"token_id": credential_id}, actor, ids
+                tx, namespace, "REVOKE_TOKEN", {"token_id": credential_id}, actor=actor, ids=ids
             )
             insert_audits(tx, execution=None, workflow=audit)
         return credential_by_id(tx, credential_id) or credential

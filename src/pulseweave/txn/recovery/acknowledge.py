@@ -82,13 +82,13 @@ def _acknowledge(tx: Tx, command: Acknowledgement, ids: IdSource) -> Mapping[str
     draft = Draft(base, now=tx.now(), new_id=ids.next)
     draft.instance = replace(draft.instance, contradicted=False)
     plan = draft.finish(actor=principal.actor, cause=OPERATION)
-    receipt = _record(tx, command, principal, plan, ids.next())
+    receipt = _record(tx, command, principal, plan, operation_id=ids.next())
     apply_plans(tx, [plan], [], NOTHING_LOCKED)
     return receipt
 
 
 def _record(
-    tx: Tx, command: Acknowledgement, principal: Principal, plan: InstancePlan, operation_id: str
+    tx: Tx, command: Acknowledgement, principal: Principal, plan: InstancePlan, *, operation_id: str
 ) -> dict[str, Any]:
     after = plan.after
     receipt: dict[str, Any] = {

@@ -38,7 +38,7 @@ def execute(database: Database, request: Request, *, ids: IdSource) -> Mapping[s
                 "task_id": task.id,
                 "task_state": task.state.value,
                 "task_revision": str(task.revision),
-                "next": "wait until the result is consumed, read the instance again, then ResolveStep",
+                "next": "when the result is consumed, read the instance again, then ResolveStep",
             },
         )
 

@@ -136,7 +136,7 @@ def _recover(tx: Tx, request: Request, decide: Decide, ids: IdSource) -> Mapping
     receipt = _receipt(facts, request, context, verdict)
     if request.dry_run:
         raise _DryRun({**receipt, "operation_id": None, "dry_run": True})
-    _write(tx, request, context, held, verdict, receipt)
+    _write(tx, request, context, held, verdict=verdict, receipt=receipt)
     return receipt
 
 
@@ -230,6 +230,7 @@ def _write(
     request: Request,
     context: Context,
     held: _Held,
+    *,
     verdict: Verdict,
     receipt: Mapping[str, Any],
 ) -> None:

@@ -37,7 +37,9 @@ class ControlRequest:
 
 
 def execute(database: Database, request: ControlRequest, *, ids: IdSource) -> Mapping[str, Any]:
-    """The receipt; raises Rejected. The receipt of a pause lists the deadlines that keep running."""
+    """The receipt; raises Rejected. The receipt of a pause lists the deadlines that keep
+    running.
+    """
     return run(database, lambda tx: _control(tx, request, ids))
 
 
@@ -88,7 +90,7 @@ def _control(tx: Tx, request: ControlRequest, ids: IdSource) -> Mapping[str, Any
         instances,
         quotas=Quotas(),
         new_id=ids.next,
-        before_events=lambda plan: _record(tx, request, principal, plan, operation_id),
+        before_events=lambda plan: _record(tx, request, principal, plan, operation_id=operation_id),
     )
     if request.instance_id in settled.refusals:
         raise settled.refusals[request.instance_id]
@@ -96,7 +98,7 @@ def _control(tx: Tx, request: ControlRequest, ids: IdSource) -> Mapping[str, Any
 
 
 def _record(
-    tx: Tx, request: ControlRequest, principal: Principal, plan: InstancePlan, operation_id: str
+    tx: Tx, request: ControlRequest, principal: Principal, plan: InstancePlan, *, operation_id: str
 ) -> None:
     """Receipt and audit, written before the result stream is locked (REC-7)."""
     before, after = plan.before, plan.after

@@ -1,4 +1,6 @@
-"""Register a definition: immutable by (namespace, name, version), addressed by its digest (WEA-1)."""
+"""Register a definition: immutable by (namespace, name, version), addressed by its
+digest (WEA-1).
+"""
 
 from dataclasses import dataclass
 
@@ -26,11 +28,13 @@ def register(
     """Store a compiled definition. Same content again: the first one; other content:
     DEFINITION_CONFLICT.
     """
-    return run(database, lambda tx: _register(tx, definition, namespace, actor, ids))
+    return run(
+        database, lambda tx: _register(tx, definition, namespace=namespace, actor=actor, ids=ids)
+    )
 
 
 def _register(
-    tx: Tx, definition: Definition, namespace: str, actor: str, ids: IdSource
+    tx: Tx, definition: Definition, *, namespace: str, actor: str, ids: IdSource
 ) -> Registered:
     key = f"definition\0{definition.name}\0{definition.version}"
     locks.lock_start_stripes(tx, namespace, [key])

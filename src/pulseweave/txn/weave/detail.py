@@ -19,7 +19,9 @@ from pulseweave.txn.weave.catalogue import definitions_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Detail:
-    """An instance with its definition, its history and what needs whom. Texts are canonical JSON."""
+    """An instance with its definition, its history and what needs whom. Texts are
+    canonical JSON.
+    """
 
     instance: Instance
     definition: Definition

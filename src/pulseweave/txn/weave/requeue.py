@@ -72,7 +72,12 @@ def _requeue(tx: Tx, principal: Principal, instance_id: str, ids: IdSource) -> R
         instance_id=instance_id, decide=decide, actor=principal.actor, cause="INBOX_REQUEUE"
     )
     audit = admin_audit(
-        tx, principal.namespace, "INBOX_REQUEUE", {"instance_id": instance_id}, principal.actor, ids
+        tx,
+        principal.namespace,
+        "INBOX_REQUEUE",
+        {"instance_id": instance_id},
+        actor=principal.actor,
+        ids=ids,
     )
     settled = settle(
         tx,

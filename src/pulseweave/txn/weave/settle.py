@@ -72,7 +72,7 @@ class _Batch:
         self.leaves = facts.current_leaves(tx, sorted(instances))
         self.payloads: dict[str, dict[str, Any]] = {instance_id: {} for instance_id in instances}
 
-    def make(self, instance_id: str, now: int, deferred: bool) -> Draft:
+    def make(self, instance_id: str, now: int, *, deferred: bool) -> Draft:
         instance = self.instances[instance_id]
         known = InstanceFacts(
             definition=self.definitions[instance.definition_id],
@@ -153,4 +153,4 @@ def _decide_all(batch: _Batch, works: Sequence[Work], quotas: Quotas, now: int) 
 
 
 def _maker(batch: _Batch, work: Work, now: int, *, deferred: bool) -> Make:
-    return lambda: batch.make(work.instance_id, now, deferred)
+    return lambda: batch.make(work.instance_id, now, deferred=deferred)

@@ -53,13 +53,16 @@ def start_instances(
     """Start a batch in one transaction; each entry is answered on its own."""
     return run(
         database,
-        lambda tx: _start_all(tx, requests, namespace, application, actor, ids),
+        lambda tx: _start_all(
+            tx, requests, namespace=namespace, application=application, actor=actor, ids=ids
+        ),
     )
 
 
 def _start_all(
     tx: Tx,
     requests: Sequence[StartRequest],
+    *,
     namespace: str,
     application: str,
     actor: str,
