@@ -7,7 +7,7 @@ the file.
 
 import os
 import sqlite3
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -68,6 +68,7 @@ class Database:
     write_lock: FifoLock | None
     retries: int = 0
     commits: int = 0
+    counts: Counter[str] = field(default_factory=Counter)
     on_hints: list[Callable[[dict[str, set[Any]]], None]] = field(default_factory=list)
 
     def __repr__(self) -> str:

@@ -91,6 +91,7 @@ def _once(database: Database, work: Callable[[Tx], T]) -> T:
         reach("unit.before_commit")
         _commit(connection)
         database.commits += 1
+        database.counts.update(tx.counts)
     reach("unit.after_commit")
     _after(database, tx)
     return answer

@@ -1,0 +1,1 @@
+"""Measurements: what a step costs, and how many steps a second there are, as users run it."""
