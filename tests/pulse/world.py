@@ -1,7 +1,7 @@
 """A Pulse world for tests: one database, one namespace, a clock that the test moves.
 
-Everything goes through the transactions of ``pulseweave.txn.pulse``, as the API does. The database's
-own clock is put aside by default, so that an hour passes in an instant on each database alike.
+Everything goes through the transactions of ``pulseweave.txn.pulse``, as the API does. The
+database's own clock is put aside by default: an hour passes in an instant on each database alike.
 """
 
 from collections.abc import Sequence
