@@ -116,19 +116,26 @@ Fact = Instance | Leaf | Conclusion
 
 def journal_values(fact: Fact) -> dict[str, object]:
     """A fact as the journal tells it: every field, payloads by digest."""
-    return {f.name: _journal_value(f.name, getattr(fact, f.name)) for f in fields(fact)}
+    return {name: _journal_value(name, getattr(fact, name)) for name in _NAMES[type(fact)]}
+
+
+_NAMES: Mapping[type, tuple[str, ...]] = {
+    kind: tuple(field.name for field in fields(kind)) for kind in (Instance, Leaf, Conclusion)
+}
 
 
 def journal_change(kind: str, before: Fact | None, after: Fact) -> Mapping[str, object]:
     """One typed change: which row, whether it is new, and the fields that differ."""
-    new = journal_values(after)
     if before is None:
-        return {"row": kind, "id": after.id, "new": True, "set": new}
-    old = journal_values(before)
+        return {"row": kind, "id": after.id, "new": True, "set": journal_values(after)}
     return {
         "row": kind,
         "id": after.id,
-        "set": {name: value for name, value in new.items() if old[name] != value},
+        "set": {
+            name: _journal_value(name, value)
+            for name in _NAMES[type(after)]
+            if (value := getattr(after, name)) != getattr(before, name)
+        },
     }
 
 
