@@ -3,7 +3,6 @@
 """
 
 import os
-import time
 from collections.abc import Iterator, Sequence
 from threading import Event
 from typing import Any, Literal, Self, TypeVar
@@ -19,7 +18,8 @@ from pulseweave.wire import admin, recovery, workflows
 
 M = TypeVar("M")
 _ENTROPY = SystemEntropy()
-_IDS = IdSource(SystemClock(), _ENTROPY)
+_CLOCK = SystemClock()
+_IDS = IdSource(_CLOCK, _ENTROPY)
 
 TRIES = 6
 ENDED = frozenset({"SUCCEEDED", "FAILED", "CANCELLED"})
@@ -33,6 +33,10 @@ def new_key() -> str:
 def pause_s(tries: int) -> float:
     """Growing, jittered; at most about five seconds."""
     return float(min(0.1 * 2**tries, 4.0) * (0.5 + _ENTROPY.uniform()))
+
+
+def _now_s() -> float:  # a length of time for waiting, never stored
+    return _CLOCK.monotonic_us() / 1e6
 
 
 def _rest(duration_s: float) -> None:
@@ -165,15 +169,15 @@ class Run:
 
     def wait(self, timeout: float = 60.0, *, for_review: bool = True) -> workflows.InstanceDetail:
         """Wait until it has ended, or, with ``for_review``, needs a person. Raises TimeoutError."""
-        ends_at = time.monotonic() + timeout
+        ends_at = _now_s() + timeout
         rest_s = 0.02
         while True:
             detail = self.detail()
             if detail.state in ENDED or (for_review and detail.state == "NEEDS_REVIEW"):
                 return detail
-            if time.monotonic() >= ends_at:
+            if _now_s() >= ends_at:
                 raise TimeoutError(f"instance {self.id} is {detail.state} after {timeout} s")
-            _rest(min(rest_s, max(0.0, ends_at - time.monotonic())))
+            _rest(min(rest_s, max(0.0, ends_at - _now_s())))
             rest_s = min(rest_s * 1.5, 1.0)
 
 

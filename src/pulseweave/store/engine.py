@@ -147,8 +147,8 @@ def _open_sqlite(url: URL, clock: Clock) -> Database:
 
 
 def _begin_sqlite(connection: Connection) -> None:
-    kind = connection.get_execution_options().get("weave_begin", "DEFERRED")
-    connection.exec_driver_sql(f"BEGIN {kind}")
+    writes = connection.get_execution_options().get("weave_writes", False)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN DEFERRED")
 
 
 def _open_server(

@@ -136,4 +136,4 @@ _NOW: dict[str, TextClause] = {}
 def register_clock(capabilities: Capabilities) -> None:
     """Prepare the statement that reads a database's clock."""
     if capabilities.now_sql is not None:
-        _NOW[capabilities.name] = text(f"SELECT {capabilities.now_sql}")
+        _NOW[capabilities.name] = text(capabilities.now_sql)

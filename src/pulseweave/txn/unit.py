@@ -78,7 +78,7 @@ def _pause(database: Database, attempt: int) -> None:
 def _once(database: Database, work: Callable[[Tx], T]) -> T:
     turn = database.write_lock() if database.write_lock is not None else nullcontext()
     with turn, database.writer.connect() as plain:
-        connection = plain.execution_options(weave_begin="IMMEDIATE")
+        connection = plain.execution_options(weave_writes=True)
         connection.begin()
         reach("unit.after_begin")
         tx = Tx(connection, database.capabilities, database.clock)

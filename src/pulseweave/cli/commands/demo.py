@@ -2,7 +2,6 @@
 
 import sys
 import tempfile
-import time
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated
@@ -10,6 +9,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from pulseweave.cli import output
+from pulseweave.kernel.clock import SystemClock
 
 
 def demo(
@@ -35,7 +35,8 @@ def demo(
 def _tell(root: Path, folder: Path) -> int:
     processes = import_module("examples.demo.processes").Processes(folder)
     story = import_module("examples.demo.story")
-    began = time.monotonic()
+    clock = SystemClock()
+    began_us = clock.monotonic_us()
     try:
         processes.start()
         definition = (root / "examples" / "orders" / "order.yaml").read_text(encoding="utf-8")
@@ -49,5 +50,5 @@ def _tell(root: Path, folder: Path) -> int:
         return 1
     finally:
         processes.close()
-    output.out.print(f"{time.monotonic() - began:.0f} seconds", style="dim")
+    output.out.print(f"{(clock.monotonic_us() - began_us) / 1e6:.0f} seconds", style="dim")
     return 0

@@ -199,8 +199,8 @@ def scope_for(draft: Draft, reads: frozenset[str]) -> Scope | None:
 
 
 def _leaves_read(definition: Definition, reads: frozenset[str]) -> Iterator[str]:
-    for key in reads:
-        yield from definition.output_leaves[key]
+    for key in sorted(reads):
+        yield from sorted(definition.output_leaves[key])
 
 
 def _finish(draft: Draft) -> None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capabilities:
-    """``now_sql``: an expression for the database's clock in microseconds UTC, at the moment of
+    """``now_sql``: a statement for the database's clock in microseconds UTC, at the moment of
     execution.
 
     None: the clock of this host (an embedded database has no other).

@@ -6,7 +6,7 @@ from pulseweave.store.dialects import Capabilities
 
 MARIADB = Capabilities(
     name="mariadb",
-    now_sql="CAST(UNIX_TIMESTAMP(SYSDATE(6)) * 1000000 AS SIGNED)",
+    now_sql="SELECT CAST(UNIX_TIMESTAMP(SYSDATE(6)) * 1000000 AS SIGNED)",
     row_locks=True,
     version_min=(10, 6),
     transactional_ddl=False,

@@ -6,7 +6,7 @@ from pulseweave.store.dialects import Capabilities
 
 CAPABILITIES = Capabilities(
     name="postgresql",
-    now_sql="CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000 AS bigint)",
+    now_sql="SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000 AS bigint)",
     row_locks=True,
     version_min=(13,),
     transactional_ddl=True,

@@ -12,7 +12,14 @@ CAPABILITIES = Capabilities(
     transactional_ddl=True,
 )
 
-BUSY_TIMEOUT_MS = 5_000
+_PRAGMAS = (
+    "PRAGMA busy_timeout = 5000",
+    "PRAGMA journal_mode = WAL",
+    "PRAGMA synchronous = FULL",
+    "PRAGMA foreign_keys = OFF",
+    "PRAGMA wal_autocheckpoint = 1000",
+    "PRAGMA temp_store = MEMORY",
+)
 
 
 def prepare(connection: Any) -> None:
@@ -21,13 +28,6 @@ def prepare(connection: Any) -> None:
     """
     connection.isolation_level = None
     cursor = connection.cursor()
-    for pragma in (
-        f"busy_timeout = {BUSY_TIMEOUT_MS}",
-        "journal_mode = WAL",
-        "synchronous = FULL",
-        "foreign_keys = OFF",
-        "wal_autocheckpoint = 1000",
-        "temp_store = MEMORY",
-    ):
-        cursor.execute(f"PRAGMA {pragma}")
+    for pragma in _PRAGMAS:
+        cursor.execute(pragma)
     cursor.close()
