@@ -16,7 +16,8 @@ BANS: dict[str, tuple[re.Pattern[str], str]] = {
     ),
     "machine-path": (
         re.compile(
-            r"(?<![\w.])/(work|root)[/]|/(home|Users)/(?!user\b|you\b)\w+[/]|/opt/(wheels|pypi)[\b/]"
+            r"(?<![\w.])/(work|root)[/]|/(home|Users)/(?!user\b|you\b)\w+[/]"
+            r"|/opt/(wheels|pypi)[\b/]"
         ),
         "no path of one machine: paths are relative to the repository, or made by the program",
     ),
