@@ -57,7 +57,8 @@ class FifoLock:
 
 @dataclass(slots=True, repr=False)
 class Database:
-    """An open database. ``on_hints`` hears what committed transactions hinted at."""
+    """An open database. ``on_hints`` hears what committed transactions hinted at;
+    ``caches`` holds what may be kept about this database alone, by the name of who keeps it."""
 
     url: URL
     capabilities: Capabilities
@@ -66,6 +67,7 @@ class Database:
     clock: Clock
     pid: int
     write_lock: FifoLock | None
+    caches: dict[str, Any] = field(default_factory=dict)
     retries: int = 0
     commits: int = 0
     counts: Counter[str] = field(default_factory=Counter)

@@ -29,8 +29,15 @@ _RANKED: Mapping[str, tuple[Rank, str]] = {
 class Tx:
     """Handed to the work of ``txn.unit.run``; never kept beyond it."""
 
-    def __init__(self, conn: Connection, capabilities: Capabilities, clock: Clock) -> None:
+    def __init__(
+        self,
+        conn: Connection,
+        capabilities: Capabilities,
+        clock: Clock,
+        caches: dict[str, Any],
+    ) -> None:
         self.conn = conn
+        self.caches = caches
         self.capabilities = capabilities
         self.guard = Guard()
         self.counts: Counter[str] = Counter()

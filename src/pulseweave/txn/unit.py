@@ -81,7 +81,7 @@ def _once(database: Database, work: Callable[[Tx], T]) -> T:
         connection = plain.execution_options(weave_writes=True)
         connection.begin()
         reach("unit.after_begin")
-        tx = Tx(connection, database.capabilities, database.clock)
+        tx = Tx(connection, database.capabilities, database.clock, database.caches)
         try:
             answer = work(tx)
             reach("unit.after_work")
@@ -144,6 +144,6 @@ def _read_once(database: Database, work: Callable[[Tx], T]) -> T:
     with turn, database.reader.connect() as connection:
         connection.begin()
         try:
-            return work(Tx(connection, database.capabilities, database.clock))
+            return work(Tx(connection, database.capabilities, database.clock, database.caches))
         finally:
             _roll_back(connection)

@@ -25,6 +25,11 @@ def set_gate(task: Task, *, closed: bool) -> TaskChange | None:
 def wait_for_key(task: Task) -> TaskChange:
     """A claim found the key held: out of the index until the promoter clears the bit."""
     invariant(isinstance(task.phase, Queued), "only a queued task waits for a key", task_id=task.id)
+    invariant(
+        task.key is not None and not task.holds_key,
+        "a task waits for a key that it wants and doesn't hold",
+        task_id=task.id,
+    )
     return TaskChange(before=task, after=replace(task, holds=task.holds | Holds.KEY))
 
 

@@ -32,13 +32,16 @@ def claim(task: Task, *, now: int, token: str) -> TaskChange:
 def start(task: Task, *, token: str, worker: str, now: int) -> Answer:
     """Authorise the execution. Order of refusals: LEASE_LOST, START_REFUSED, GATE_CLOSED.
 
-    A start that is asked again under the same running lease gets the same answer. ``worker``: JSON
-    string.
+    A start that is asked again while its lease runs gets the same answer, with what is left of the
+    lease; after that nothing may begin any more. ``worker``: JSON string.
     """
     match task.phase:
-        case Running(token=held, stop_at=stop_at) if held == token:
+        case Running(token=held, expires_at=expires_at) if held == token and now < expires_at:
             return Answer(
-                attempt=task.attempt_count, lease_ms=task.lease_ms, stop_at=stop_at, repeated=True
+                attempt=task.attempt_count,
+                lease_ms=(expires_at - now) // 1000,
+                stop_at=task.phase.stop_at,
+                repeated=True,
             )
         case Leased(token=held, expires_at=expires_at) if held == token and now < expires_at:
             pass

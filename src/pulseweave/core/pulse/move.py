@@ -9,11 +9,9 @@ from pulseweave.core.pulse.task import (
     TASK_TRANSITIONS,
     EventKind,
     Holds,
-    Leased,
     Phase,
     Queued,
     ResultEvent,
-    Running,
     Settled,
     Task,
     TaskEvent,
@@ -50,31 +48,19 @@ def move(task: Task, event: TaskEvent, phase: Phase, **changes: Unpack[Facts]) -
         on=event,
         after=after.state,
     )
-    return replace(after, holds=_holds(after), holds_key=_holds_key(after)).check()
+    return replace(after, holds=_holds(after), holds_key=after.needs_key).check()
 
 
 def _holds(task: Task) -> Holds:
-    """GATE is kept by every re-queue; KEY and DELAY belong to waiting tasks alone."""
+    """GATE is kept by every re-queue; KEY comes from a claim alone, DELAY from a back-off."""
     gate = task.holds & Holds.GATE
     match task.phase:
         case Queued(due_at=due_at):
-            key = task.holds & Holds.KEY
-            return gate | key | (Holds.DELAY if due_at is not None else Holds.NONE)
+            return gate | (Holds.DELAY if due_at is not None else Holds.NONE)
         case Settled():
             return Holds.NONE
         case _:
             return gate
-
-
-def _holds_key(task: Task) -> bool:
-    """From the claim until it settles or goes back untainted; an unknown execution keeps it
-    (PUL-9).
-    """
-    if task.key is None or isinstance(task.phase, Settled):
-        return False
-    if isinstance(task.phase, Queued):
-        return task.holds_key and task.tainted
-    return task.holds_key or isinstance(task.phase, Leased | Running)
 
 
 def event_of(task: Task, now: int, *, code: str | None, attempt: int | None = None) -> ResultEvent:

@@ -174,7 +174,7 @@ def _stale(
         return Answer(
             rejected=_refused(kept_id, conflict=conflict), late_report_id=kept_id, repeated=True
         )
-    if attempt is None and told.outcome is Outcome.FAILED:
+    if attempt is None and told.outcome in (Outcome.FAILED, Outcome.CANCELLED):
         # Nothing was authorised under this token and nothing is said to have happened.
         return Answer(
             rejected=reject("LEASE_LOST", "the lease is not yours any more", rule="PUL-6")

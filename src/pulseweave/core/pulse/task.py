@@ -215,6 +215,15 @@ class Task:
     def attempts_left(self) -> int:
         return self.max_attempts - self.attempt_count
 
+    @property
+    def needs_key(self) -> bool:
+        """Whether it must hold its concurrency key now: from the claim until it settles or waits
+        untainted; an unknown execution may still be going (PUL-9).
+        """
+        if self.key is None or isinstance(self.phase, Settled):
+            return False
+        return self.tainted or not isinstance(self.phase, Queued)
+
     def check(self) -> "Task":
         """Invariants that hold in every state; asked before a row is written and after
         it is read.
@@ -233,16 +242,52 @@ class Task:
             task_id=self.id,
         )
         invariant(
-            not self.holds_key or self.key is not None,
-            "only a task with a concurrency key holds one",
+            self.holds_key == self.needs_key,
+            "a task holds its concurrency key exactly while it must",
+            task_id=self.id,
+            state=self.state,
+        )
+        self._check_holds()
+        self._check_phase()
+        return self
+
+    def _check_holds(self) -> None:
+        """Bits fit the phase: GATE until it settles, KEY and DELAY while it waits (PUL-10)."""
+        delayed = isinstance(self.phase, Queued) and self.phase.due_at is not None
+        invariant(
+            delayed == (Holds.DELAY in self.holds),
+            "DELAY is set exactly while a back-off runs",
+            task_id=self.id,
+        )
+        waits = isinstance(self.phase, Queued) and self.key is not None and not self.holds_key
+        invariant(
+            waits or Holds.KEY not in self.holds,
+            "KEY is for a queued task that wants a key it doesn't hold",
             task_id=self.id,
         )
         invariant(
-            not (self.settled and self.holds_key),
-            "a settled task holds no concurrency key",
-            task_id=self.id,
+            not (self.settled and self.holds), "nothing holds a settled task", task_id=self.id
         )
-        return self
+
+    def _check_phase(self) -> None:
+        """What each phase says of the other facts (PUL-1, PUL-3, PUL-8)."""
+        match self.phase:
+            case Queued() | Leased():
+                told = "what waits for its start has an attempt left and is not to be cancelled"
+                right = self.attempts_left > 0 and self.cancel_requested_at is None
+            case Running():
+                told = "what runs was started"
+                right = self.attempt_count > 0
+            case InReview():
+                told = "only a task with an unknown attempt is in review"
+                right = self.tainted
+            case Settled(state=TaskState.CANCELLED):
+                told = "a task with an unknown attempt is never just cancelled"
+                right = not self.tainted
+            case Settled(state=state, code=code):
+                told = "success has no code, failure has one"
+                right = (state is TaskState.SUCCEEDED) == (code is None)
+        invariant(right, told, task_id=self.id, state=self.state)
 
 
 class Outcome(StrEnum):

@@ -1,5 +1,4 @@
-"""Compiled definitions, kept by digest. A digest names one document for ever, so nothing goes
-stale.
+"""Compiled definitions of one database, by id. A definition never changes: nothing goes stale.
 
 Bounded: the least recently used go first (limits.COMPILED_DEFINITIONS_MAX).
 """
@@ -36,16 +35,16 @@ class _Catalogue:
                 self._by_id.popitem(last=False)
 
 
-_catalogue = _Catalogue(limits.COMPILED_DEFINITIONS_MAX)
-
-
 def definitions_of(tx: Tx, definition_ids: Iterable[str]) -> dict[str, Definition]:
     """definition id → compiled definition, read and compiled where it is not known yet."""
+    catalogue: _Catalogue = tx.caches.setdefault(
+        "definitions", _Catalogue(limits.COMPILED_DEFINITIONS_MAX)
+    )
     wanted = set(definition_ids)
-    found = _catalogue.known(wanted)
+    found = catalogue.known(wanted)
     unknown = wanted - found.keys()
     if unknown:
         for definition_id, (_, document) in definition_documents(tx, unknown).items():
             found[definition_id] = compile_definition(canonical.parse(document))
-            _catalogue.keep(definition_id, found[definition_id])
+            catalogue.keep(definition_id, found[definition_id])
     return found
