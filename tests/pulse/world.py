@@ -294,7 +294,8 @@ class World:
 
         def work(tx: Tx) -> None:
             tasks = locks.lock_tasks(tx, unsettled_task_ids(tx, [instance_id]))
-            changes = [set_gate(task, closed=not is_open) for task in tasks.values()]
+            unsettled = [task for task in tasks.values() if not task.settled]
+            changes = [set_gate(task, closed=not is_open) for task in unsettled]
             write_task_changes(tx, [change for change in changes if change is not None])
 
         run(self.database, work)

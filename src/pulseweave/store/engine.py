@@ -58,7 +58,8 @@ class FifoLock:
 @dataclass(slots=True, repr=False)
 class Database:
     """An open database. ``on_hints`` hears what committed transactions hinted at;
-    ``caches`` holds what may be kept about this database alone, by the name of who keeps it."""
+    ``caches`` holds what may be kept about this database alone, by the name of who keeps it.
+    """
 
     url: URL
     capabilities: Capabilities
