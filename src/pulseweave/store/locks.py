@@ -175,9 +175,14 @@ def lock_gates(tx: Tx, instance_ids: Sequence[str]) -> Sequence[Row[Any]]:
 # --- 6: stripes of concurrency keys ---------------------------------------------------------------
 
 
+def key_stripe(key_hash: str) -> int:
+    """The stripe that stands for a concurrency key."""
+    return int(key_hash[:2], 16)
+
+
 def lock_key_stripes(tx: Tx, key_hashes: Iterable[str]) -> None:
     """Before a key is taken or handed over: two transactions must not both see it free."""
-    numbers = sorted({int(key_hash[:2], 16) for key_hash in key_hashes})
+    numbers = sorted({key_stripe(key_hash) for key_hash in key_hashes})
     _lock_stripes(tx, Rank.KEY_STRIPE, KEY, numbers)
 
 

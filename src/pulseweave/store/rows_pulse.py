@@ -34,7 +34,7 @@ TASK_MOVING = (
     "lease_token",
     "lease_expires_at",
     "stop_at",
-    "held_key",
+    "holds_key",
     "waiting_key",
     "settled_by",
     "settled_code",
@@ -87,7 +87,7 @@ def task_from_row(row: Any) -> Task:
         attempt_count=row.attempt_count,
         unstarted_losses=row.unstarted_losses,
         tainted=bool(row.tainted),
-        holds_key=row.held_key is not None,
+        holds_key=bool(row.holds_key),
         cancel_requested_at=row.cancel_requested_at,
     ).check()
 
@@ -108,7 +108,7 @@ def task_moving(task: Task) -> dict[str, Any]:
         "lease_token": task.token,
         "lease_expires_at": None,
         "stop_at": None,
-        "held_key": task.key if task.holds_key else None,
+        "holds_key": int(task.holds_key),
         "waiting_key": task.key if task.holds & Holds.KEY else None,
         "settled_by": None,
         "settled_code": None,

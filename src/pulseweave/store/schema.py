@@ -156,7 +156,7 @@ tasks = Table(
     Column("lease_token", Key(64)),
     Column("lease_expires_at", Micros),
     Column("stop_at", Micros),
-    Column("held_key", Key(64)),  # key_hash while this task holds its key
+    Column("holds_key", Flag, nullable=False),  # its row in held_keys is this task's
     Column("waiting_key", Key(64)),  # key_hash while hold KEY is set
     *checked("settled_by", SettledBy, nullable=True),
     Column("settled_code", Key(64)),
@@ -190,13 +190,6 @@ tasks = Table(
     ),
     Index("ix_tasks_instance_id", "instance_id", "id"),
     Index(
-        "uq_tasks_held_key",
-        "held_key",
-        unique=True,
-        postgresql_where=text("held_key IS NOT NULL"),
-        sqlite_where=text("held_key IS NOT NULL"),
-    ),
-    Index(
         "ix_tasks_waiting_key",
         "waiting_key",
         "priority_order",
@@ -204,6 +197,15 @@ tasks = Table(
         postgresql_where=text("waiting_key IS NOT NULL"),
         sqlite_where=text("waiting_key IS NOT NULL"),
     ),
+)
+
+#: Who holds a concurrency key: one task, by the primary key (PUL-10). A table of its own, for in
+#: InnoDB the check of a unique secondary index locks the key's neighbours too, and deadlocks.
+held_keys = Table(
+    "held_keys",
+    metadata,
+    Column("key_hash", Key(64), primary_key=True),
+    Column("task_id", Id, nullable=False),
 )
 
 #: The condition of the claim index, for every statement that should use it.

@@ -7,7 +7,7 @@ is never written).
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import BindParameter, ColumnElement, Table, TextClause, bindparam, text
@@ -45,9 +45,12 @@ class SetUpdate:
     def statement(self, dialect: Dialect) -> TextClause:
         found = self._statements.get(dialect.name)
         if found is None:
-            found = text(_BUILDERS[dialect.name](self, dialect))
+            found = text(self._build(dialect))
             self._statements[dialect.name] = found
         return found
+
+    def _build(self, dialect: Dialect) -> str:
+        return _UPDATES[dialect.name](self, dialect)
 
     def fields(self) -> list[tuple[str, str]]:
         """(field in the JSON rows, column) in statement order."""
@@ -69,6 +72,16 @@ class SetUpdate:
         return " AND ".join(terms)
 
 
+class SetDelete(SetUpdate):
+    """One kind of deletion: the rows that are as expected, and no others."""
+
+    def __init__(self, table: Table, *, keys: Sequence[str], expect: Sequence[str] = ()) -> None:
+        super().__init__(table, keys=keys, expect=expect, set=())
+
+    def _build(self, dialect: Dialect) -> str:
+        return _DELETES[dialect.name](self, dialect)
+
+
 def encode_rows(rows: Sequence[Mapping[str, Any]]) -> str:
     return json.dumps(rows, ensure_ascii=True, separators=(",", ":"))
 
@@ -80,49 +93,82 @@ def _is_integer(update: SetUpdate, column: str) -> bool:
 # Every name in these statements comes from the schema; values travel in :rows alone.
 
 
-def _sqlite(update: SetUpdate, dialect: Dialect) -> str:
-    quote = dialect.identifier_preparer.quote
-    table = quote(update.table.name)
-    assigned = ", ".join(f"{quote(name)} = v.{name}" for name in update.set)
+def _sqlite_rows(update: SetUpdate) -> str:
     picked = ", ".join(
         f"json_extract(value, '$.{field}') AS {field}" for field, _ in update.fields()
     )
+    return f"SELECT {picked} FROM json_each(:rows)"
+
+
+def _sqlite_update(update: SetUpdate, dialect: Dialect) -> str:
+    quote = dialect.identifier_preparer.quote
+    assigned = ", ".join(f"{quote(name)} = v.{name}" for name in update.set)
     return (
-        f"UPDATE {table} SET {assigned} FROM (SELECT {picked} FROM json_each(:rows)) AS v "
-        f"WHERE {update.matches(quote, 'IS')}"
+        f"UPDATE {quote(update.table.name)} SET {assigned} "
+        f"FROM ({_sqlite_rows(update)}) AS v WHERE {update.matches(quote, 'IS')}"
     )
 
 
-def _postgresql(update: SetUpdate, dialect: Dialect) -> str:
+def _sqlite_delete(update: SetUpdate, dialect: Dialect) -> str:
     quote = dialect.identifier_preparer.quote
     table = quote(update.table.name)
-    assigned = ", ".join(f"{quote(name)} = v.{name}" for name in update.set)
+    return (
+        f"DELETE FROM {table} WHERE rowid IN (SELECT {table}.rowid "
+        f"FROM ({_sqlite_rows(update)}) AS v JOIN {table} ON {update.matches(quote, 'IS')})"
+    )
+
+
+def _postgresql_rows(update: SetUpdate) -> str:
     typed = ", ".join(
         f"{field} {'bigint' if _is_integer(update, column) else 'text'}"
         for field, column in update.fields()
     )
+    return f"json_to_recordset(CAST(:rows AS json)) AS v({typed})"
+
+
+def _postgresql_update(update: SetUpdate, dialect: Dialect) -> str:
+    quote = dialect.identifier_preparer.quote
+    assigned = ", ".join(f"{quote(name)} = v.{name}" for name in update.set)
     return (
-        f"UPDATE {table} SET {assigned} FROM json_to_recordset(CAST(:rows AS json)) AS v({typed}) "
+        f"UPDATE {quote(update.table.name)} SET {assigned} FROM {_postgresql_rows(update)} "
         f"WHERE {update.matches(quote, 'IS NOT DISTINCT FROM')}"
     )
 
 
-def _mysql(update: SetUpdate, dialect: Dialect) -> str:
+def _postgresql_delete(update: SetUpdate, dialect: Dialect) -> str:
     quote = dialect.identifier_preparer.quote
-    table = quote(update.table.name)
-    assigned = ", ".join(f"{table}.{quote(name)} = v.{name}" for name in update.set)
+    return (
+        f"DELETE FROM {quote(update.table.name)} USING {_postgresql_rows(update)} "
+        f"WHERE {update.matches(quote, 'IS NOT DISTINCT FROM')}"
+    )
+
+
+def _mysql_join(update: SetUpdate, dialect: Dialect) -> str:
+    """The rows come first and lead to the table by its key: what is scanned is locked, and in a
+    small table the optimiser would rather scan.
+    """
+    quote = dialect.identifier_preparer.quote
     typed = ", ".join(
         f"{field} {_mysql_type(update, column)} PATH '$.{field}'"
         for field, column in update.fields()
     )
-    # The rows come first and lead to the table by its key: what is scanned is locked, and in a
-    # small
-    # table the optimiser would rather scan.
     return (
-        f"UPDATE JSON_TABLE(:rows, '$[*]' COLUMNS ({typed})) AS v "
-        f"STRAIGHT_JOIN {table} FORCE INDEX (PRIMARY) "
-        f"ON {update.matches(quote, '<=>')} SET {assigned}"
+        f"JSON_TABLE(:rows, '$[*]' COLUMNS ({typed})) AS v "
+        f"STRAIGHT_JOIN {quote(update.table.name)} FORCE INDEX (PRIMARY) "
+        f"ON {update.matches(quote, '<=>')}"
     )
+
+
+def _mysql_update(update: SetUpdate, dialect: Dialect) -> str:
+    quote = dialect.identifier_preparer.quote
+    table = quote(update.table.name)
+    assigned = ", ".join(f"{table}.{quote(name)} = v.{name}" for name in update.set)
+    return f"UPDATE {_mysql_join(update, dialect)} SET {assigned}"
+
+
+def _mysql_delete(update: SetUpdate, dialect: Dialect) -> str:
+    table = dialect.identifier_preparer.quote(update.table.name)
+    return f"DELETE {table} FROM {_mysql_join(update, dialect)}"
 
 
 def _mysql_type(update: SetUpdate, column: str) -> str:
@@ -136,9 +182,16 @@ def _mysql_type(update: SetUpdate, column: str) -> str:
     return f"VARCHAR({length}) CHARACTER SET {charset} COLLATE {charset}_bin"
 
 
-_BUILDERS = {
-    "sqlite": _sqlite,
-    "postgresql": _postgresql,
-    "mysql": _mysql,
-    "mariadb": _mysql,
+_Builders = Mapping[str, Callable[[SetUpdate, Dialect], str]]
+_UPDATES: _Builders = {
+    "sqlite": _sqlite_update,
+    "postgresql": _postgresql_update,
+    "mysql": _mysql_update,
+    "mariadb": _mysql_update,
+}
+_DELETES: _Builders = {
+    "sqlite": _sqlite_delete,
+    "postgresql": _postgresql_delete,
+    "mysql": _mysql_delete,
+    "mariadb": _mysql_delete,
 }

@@ -20,8 +20,9 @@ from pulseweave.core.pulse.task import Holds, Outcome, Queued, Task
 from pulseweave.kernel.check import invariant
 from pulseweave.store import schema as t
 from pulseweave.store.guard import Rank
+from pulseweave.store.locks import key_stripe
 from pulseweave.store.rows_pulse import TASK_MOVING, spec_row, task_moving, task_row
-from pulseweave.store.setwise import SetUpdate
+from pulseweave.store.setwise import SetDelete, SetUpdate
 from pulseweave.store.tx import Tx
 
 _TASK = SetUpdate(
@@ -31,6 +32,7 @@ _TASK = SetUpdate(
     set=TASK_MOVING,
     rank=Rank.TASK,
 )
+_KEY_RELEASED = SetDelete(t.held_keys, keys=("key_hash",), expect=("task_id",))
 _CLOSED = SetUpdate(
     t.attempts,
     keys=("task_id", "number"),
@@ -70,6 +72,7 @@ def write_task_changes(tx: Tx, changes: Sequence[TaskChange]) -> None:
     """Everything but the events, which the caller appends last. One change of a task at a time."""
     moved = [change for change in changes if change.after != change.before]
     tx.update_many(_TASK, [_task_update(change) for change in moved])
+    _hand_keys(tx, moved)
     tx.insert_many(t.attempts, [_opened(c.opened) for c in changes if c.opened is not None])
     tx.update_many(_CLOSED, [_closed(c.closed, c.after) for c in changes if c.closed is not None])
     tx.insert_many(t.late_reports, [_late(c.late) for c in changes if c.late is not None])
@@ -79,8 +82,23 @@ def write_task_changes(tx: Tx, changes: Sequence[TaskChange]) -> None:
             reviewed = tx.execute(_REVIEWED, params)
             invariant(reviewed > 0, "a review settles an unknown attempt", task_id=change.after.id)
         _hint_claimable(tx, change.after)
-        if change.before.holds_key and not change.after.holds_key:
-            tx.hint("key", change.before.key)
+
+
+def _hand_keys(tx: Tx, changes: Sequence[TaskChange]) -> None:
+    """Concurrency keys given back and taken; a key is taken only under its stripe (PUL-9)."""
+    released = [c for c in changes if c.before.holds_key and not c.after.holds_key]
+    taken = [c.after for c in changes if c.after.holds_key and not c.before.holds_key]
+    tx.update_many(
+        _KEY_RELEASED,
+        [{"key_hash": c.before.key, "expect_task_id": c.before.id} for c in released],
+    )
+    for task in taken:
+        held = task.key is not None and tx.guard.holds(Rank.KEY_STRIPE, key_stripe(task.key))
+        invariant(held, "a key is taken under its stripe", task_id=task.id)
+    rows = [{"key_hash": task.key, "task_id": task.id} for task in taken]
+    tx.insert_many(t.held_keys, rows)
+    for change in released:
+        tx.hint("key", change.before.key)
 
 
 def _hint_claimable(tx: Tx, task: Task) -> None:

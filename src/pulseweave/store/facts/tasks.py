@@ -151,15 +151,12 @@ class Candidate:
         return self.holder is not None and self.holder != self.id
 
 
-_holder = t.tasks.alias("holder")
+_h = t.held_keys.c
 _PEEK = (
     select(
         _t.id,
         _t.key_hash,
-        select(_holder.c.id)
-        .where(_holder.c.held_key == _t.key_hash)
-        .scalar_subquery()
-        .label("holder"),
+        select(_h.task_id).where(_h.key_hash == _t.key_hash).scalar_subquery().label("holder"),
     )
     .where(
         _t.namespace == bindparam("namespace"),
@@ -179,13 +176,13 @@ def peek_claimable(tx: Tx, namespace: str, queue: str, limit: int) -> list[Candi
     return [Candidate(row.id, row.key_hash, row.holder) for row in rows]
 
 
-_HOLDERS = select(_t.held_key, _t.id).where(in_keys(_t.held_key, "keys"))
+_HOLDERS = select(t.held_keys).where(in_keys(_h.key_hash, "keys"))
 
 
 def key_holders(tx: Tx, key_hashes: Iterable[str]) -> dict[str, str]:
     """Held concurrency key → the task that holds it."""
     rows = tx.rows(_HOLDERS, {"keys": sorted(set(key_hashes))})
-    return {row.held_key: row.id for row in rows}
+    return {row.key_hash: row.task_id for row in rows}
 
 
 _DUE = (
