@@ -107,7 +107,7 @@ def test_the_tutorial_runs_as_it_stands(reader: Reader) -> None:
         reader.run(part if part.startswith("ID=") else f"{find}\n{part}")
         if "review-task" in part:
             until(lambda: "RESOLVE_STEP applies" in reader.run("weave review"))
-    find = """ID=$(weave ps --json | python3 -c 'import json,sys; print(json.load(sys.stdin)[0]["id"])')"""
+    find = reader.command("ID=").splitlines()[0].replace(" --in-review", "")
     until(lambda: "✓ SUCCEEDED" in reader.run(f"{find}\nweave show $ID").splitlines()[0])
     shown = reader.run(f"{find}\n{reader.command('weave show')}")
     assert "concluded by a person" in shown

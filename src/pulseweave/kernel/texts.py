@@ -52,11 +52,16 @@ def complain_of_revision(text: str) -> str | None:
 
 
 def complain_of_name(text: str, *, chars_max: int = limits.INSTANCE_KEY_CHARS_MAX) -> str | None:
-    """A key or name that becomes part of an index: no control characters, no lone surrogates."""
+    """A key or name that becomes part of an index: no control characters, no lone surrogates.
+
+    No blanks at its ends either: MariaDB compares as if they were not there.
+    """
     if not 1 <= len(text) <= chars_max:
         return f"1 to {chars_max} characters, not {len(text)}"
     if _has_surrogate(text) or _has_control(text):
         return "neither control characters nor lone surrogates"
+    if text != text.strip():
+        return "no blanks at its ends"
     return None
 
 

@@ -281,12 +281,12 @@ class Task:
             case InReview():
                 told = "only a task with an unknown attempt is in review"
                 right = self.tainted
-            case Settled(state=TaskState.CANCELLED):
-                told = "a task with an unknown attempt is never just cancelled"
-                right = not self.tainted
             case Settled(state=state, code=code):
-                told = "success has no code, failure has one"
-                right = (state is TaskState.SUCCEEDED) == (code is None)
+                told = "success has no code, failure has one, and what is unknown isn't cancelled"
+                cancelled = state is TaskState.CANCELLED
+                right = (state is TaskState.SUCCEEDED) == (code is None) and not (
+                    cancelled and self.tainted
+                )
         invariant(right, told, task_id=self.id, state=self.state)
 
 
