@@ -10,6 +10,7 @@ from pulseweave.app.encode import at, raw, raw_of
 from pulseweave.core.identity import Permission
 from pulseweave.core.pulse.answer import Answer as CoreAnswer
 from pulseweave.core.pulse.change import TaskSpec
+from pulseweave.core.pulse.error_text import code_of, failure_text, unknown_text
 from pulseweave.core.pulse.report import Report
 from pulseweave.core.pulse.task import Leased, Outcome, Task
 from pulseweave.kernel import canonical, limits
@@ -69,10 +70,7 @@ def _report(told: WireReport, place: str) -> Report:
                 result_digest=canonical.digest(text),
             )
         case Failed(code=code, message=message, details=details, retryable=retryable):
-            error: dict[str, Any] = {"message": cut(message, limits.MESSAGE_CHARS_MAX)}
-            if details is not None:
-                error["details"] = details
-            text = payload_text(error, place)
+            text = failure_text(message, details)
             digest = canonical.digest_of(["FAILED", code_of(code), text, retryable])
             return Report(
                 outcome=Outcome.FAILED,
@@ -82,9 +80,7 @@ def _report(told: WireReport, place: str) -> Report:
                 retryable=retryable,
             )
         case Unknown(detail=detail, ended=ended):
-            text = canonical.encode(
-                {"message": cut(detail, limits.MESSAGE_CHARS_MAX), "ended": ended}
-            )
+            text = unknown_text(detail, ended=ended)
             return Report(
                 outcome=Outcome.UNKNOWN,
                 digest=canonical.digest_of(["UNKNOWN", text]),
@@ -94,16 +90,6 @@ def _report(told: WireReport, place: str) -> Report:
         case Cancelled():
             digest = canonical.digest_of(["CANCELLED"])
             return Report(outcome=Outcome.CANCELLED, digest=digest, code="CANCELLED")
-
-
-def cut(text: str, chars_max: int) -> str:
-    return text if len(text) <= chars_max else text[: chars_max - 1] + "…"
-
-
-def code_of(text: str) -> str:
-    """A code that fits its column: ASCII letters, digits and ``._:-``, cut to length."""
-    kept = "".join(c if c.isascii() and (c.isalnum() or c in "._:-") else "_" for c in text)
-    return kept[: limits.CODE_CHARS_MAX] or "FAILED"
 
 
 def _response(body: TurnRequest, answer: TurnAnswer) -> TurnResponse:

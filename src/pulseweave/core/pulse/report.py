@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 from pulseweave.core.pulse.answer import Answer
 from pulseweave.core.pulse.change import AttemptClosed, LateReport, TaskChange
+from pulseweave.core.pulse.error_text import failure_text
 from pulseweave.core.pulse.lease import asked_to_cancel, lose_unstarted
 from pulseweave.core.pulse.move import event_of, move, result_event
 from pulseweave.core.pulse.outcome import Chance, fail_final, fail_retryable, lose_outcome
@@ -127,20 +128,18 @@ def _cancelled(task: Task, closed: AttemptClosed, *, now: int, chance: Chance) -
             )
         )
     if task.cancel_requested_at is None:
-        code = "ATTEMPT_TIMEOUT"
+        code, told = "ATTEMPT_TIMEOUT", "the attempt was stopped at its timeout"
         if task.deadline_at is not None and now >= task.deadline_at:
-            code = "DEADLINE_EXCEEDED"
-        failed = replace(closed, outcome=Outcome.FAILED, code=code)
-        change = fail_retryable(task, failed, chance, now=now)
-        return Answer(change=change, state=change.after.state.value)
+            code, told = "DEADLINE_EXCEEDED", "the attempt was stopped at the task's deadline"
+        failed = replace(closed, outcome=Outcome.FAILED, code=code, error=failure_text(told))
+        return _moved(fail_retryable(task, failed, chance, now=now))
     if task.tainted:
         after = move(task, TaskEvent.CONFIRM_CANCELLED, InReview())
     else:
         settled = Settled(state=TaskState.CANCELLED, by=SettledBy.ATTEMPT, code="CANCELLED", at=now)
         after = move(task, TaskEvent.CONFIRM_CANCELLED, settled)
     event = event_of(after, now, code="CANCELLED", attempt=closed.number)
-    change = TaskChange(before=task, after=after, closed=closed, event=event)
-    return Answer(change=change, state=after.state.value)
+    return _moved(TaskChange(before=task, after=after, closed=closed, event=event))
 
 
 def _unstarted(task: Task, told: Report, *, now: int) -> Answer:
@@ -150,12 +149,11 @@ def _unstarted(task: Task, told: Report, *, now: int) -> Answer:
     if told.outcome is not Outcome.FAILED:
         return Answer(rejected=reject("NOT_STARTED", "the task was not started", rule="PUL-4"))
     if told.retryable:
-        change = lose_unstarted(task, now=now)
-        return Answer(change=change, state=change.after.state.value)
+        return _moved(lose_unstarted(task, now=now))
     settled = Settled(state=TaskState.FAILED, by=SettledBy.ENGINE, code=told.code, at=now)
     after = move(task, TaskEvent.FAIL_FINAL, settled)
-    change = TaskChange(before=task, after=after, event=event_of(after, now, code=told.code))
-    return Answer(change=change, state=after.state.value)
+    event = event_of(after, now, code=told.code)
+    return _moved(TaskChange(before=task, after=after, event=event))
 
 
 def _stale(

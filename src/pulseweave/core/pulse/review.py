@@ -1,6 +1,7 @@
 """A person settles what an execution did, or declares a lease lost (REV-1, PUL-13, REC-17)."""
 
 from pulseweave.core.pulse.change import AttemptClosed, TaskChange
+from pulseweave.core.pulse.error_text import unknown_text
 from pulseweave.core.pulse.move import event_of, move
 from pulseweave.core.pulse.outcome import Chance, lose_outcome
 from pulseweave.core.pulse.task import (
@@ -13,7 +14,6 @@ from pulseweave.core.pulse.task import (
     TaskEvent,
     TaskState,
 )
-from pulseweave.kernel import canonical
 from pulseweave.kernel.check import invariant
 from pulseweave.kernel.errors import Rejected, reject
 
@@ -57,9 +57,9 @@ def declare_lost(
 
 def lost(task: Task, *, now: int, by: str) -> AttemptClosed:
     """The closing of an attempt whose outcome can't be known."""
-    detail = {"message": "the lease was lost after the start", "ended": False}
+    told = "the lease was lost after the start"
     if by == "DECLARED_LOST":
-        detail["message"] = "an operator declared the lease lost"
+        told = "an operator declared the lease lost"
     return AttemptClosed(
         task_id=task.id,
         number=task.attempt_count,
@@ -67,5 +67,5 @@ def lost(task: Task, *, now: int, by: str) -> AttemptClosed:
         ended_at=now,
         closed_by=by,
         code="LEASE_LOST",
-        error=canonical.encode(detail),
+        error=unknown_text(told, ended=False),
     )

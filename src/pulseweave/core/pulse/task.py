@@ -248,7 +248,8 @@ class Task:
             state=self.state,
         )
         self._check_holds()
-        self._check_phase()
+        fits, told = self._phase_fits()
+        invariant(fits, told, task_id=self.id, state=self.state)
         return self
 
     def _check_holds(self) -> None:
@@ -269,25 +270,21 @@ class Task:
             not (self.settled and self.holds), "nothing holds a settled task", task_id=self.id
         )
 
-    def _check_phase(self) -> None:
-        """What each phase says of the other facts (PUL-1, PUL-3, PUL-8)."""
+    def _phase_fits(self) -> tuple[bool, str]:
+        """What each phase says of the other facts (PUL-1, PUL-3, PUL-8), and whether it is so."""
         match self.phase:
             case Queued() | Leased():
-                told = "what waits for its start has an attempt left and is not to be cancelled"
-                right = self.attempts_left > 0 and self.cancel_requested_at is None
+                ready = self.attempts_left > 0 and self.cancel_requested_at is None
+                return ready, "what waits for its start has an attempt left and no cancel request"
             case Running():
-                told = "what runs was started"
-                right = self.attempt_count > 0
+                return self.attempt_count > 0, "what runs was started"
             case InReview():
-                told = "only a task with an unknown attempt is in review"
-                right = self.tainted
+                return self.tainted, "only a task with an unknown attempt is in review"
+            case Settled(state=TaskState.CANCELLED) if self.tainted:
+                return False, "a task with an unknown attempt is never just cancelled"
             case Settled(state=state, code=code):
-                told = "success has no code, failure has one, and what is unknown isn't cancelled"
-                cancelled = state is TaskState.CANCELLED
-                right = (state is TaskState.SUCCEEDED) == (code is None) and not (
-                    cancelled and self.tainted
-                )
-        invariant(right, told, task_id=self.id, state=self.state)
+                named = (state is TaskState.SUCCEEDED) == (code is None)
+                return named, "a success has no code, everything else has one"
 
 
 class Outcome(StrEnum):
