@@ -65,6 +65,7 @@ class Embedded:
         asyncio.run_coroutine_threadsafe(self._http.aclose(), self._loop).result()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
+        self._loop.close()
         self._assembly.stop()
 
 

@@ -42,6 +42,8 @@ class Assembly:
     def stop(self) -> None:
         if self.engine is not None:
             self.engine.stop()
+        if self.asgi is not None:
+            self.asgi.state.api.pool.shutdown()
         self.database.close()
 
 

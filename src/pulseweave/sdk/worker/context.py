@@ -80,7 +80,7 @@ class Context:
         self._remaining_ms = remaining_ms
         self._is_async = is_async
 
-    def start(self) -> _Started:
+    def start(self) -> Any:
         """With ``start="manual"``: ask for authority, just before the effect. Raises StartRefused.
 
         ``await`` it in an async handler.

@@ -42,6 +42,7 @@ class Slot:
 
     task: ClaimedTask
     lease_ends_us: int
+    beat_due_us: int = 0
     phase: Phase = Phase.CLAIMED
     attempt: int | None = None
     cancel: bool = False
@@ -65,6 +66,10 @@ class Slots:
     def free(self) -> int:
         return max(0, self.capacity - len(self.held) - self.reserved)
 
+    def idle(self) -> bool:
+        """Nothing in hand, and no claim under way that may still bring something."""
+        return not self.held and not self.reserved
+
     def reserve(self) -> int:
         """Free slots, set aside for a claim under way."""
         count = 0 if self.draining else self.free()
@@ -76,6 +81,7 @@ class Slots:
         early.
         """
         self.reserved -= asked
+        self.changed.notify_all()
         new = []
         for task in tasks:
             slot = Slot(task=task, lease_ends_us=sent_us + task.start_within_ms * 1000)
@@ -98,6 +104,7 @@ class Slots:
             slot.phase = Phase.RUNNING
             slot.attempt = answer.attempt
             slot.lease_ends_us = sent_us + (answer.lease_ms or 0) * 1000
+            slot.beat_due_us = sent_us + slot.task.lease_ms * 1000 // 3
         else:
             self.forget(token)
         return slot
@@ -182,8 +189,16 @@ class Slots:
         self.reserved -= turn.claim
         self.changed.notify_all()
 
-    def running(self) -> list[Slot]:
-        return [slot for slot in self.held.values() if slot.phase is Phase.RUNNING]
+    def beats_due(self, now_us: int) -> list[Slot]:
+        """Running slots whose lease is to be renewed now: at a third of its length."""
+        due = [
+            slot
+            for slot in self.held.values()
+            if slot.phase is Phase.RUNNING and not slot.lost and slot.beat_due_us <= now_us
+        ]
+        for slot in due:
+            slot.beat_due_us = now_us + slot.task.lease_ms * 1000 // 3
+        return due
 
 
 @dataclass(frozen=True, slots=True)

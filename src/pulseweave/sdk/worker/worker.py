@@ -14,6 +14,7 @@ import threading
 from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from inspect import iscoroutinefunction
 from pathlib import Path
 from types import FrameType
@@ -35,9 +36,8 @@ log = logging.getLogger("pulseweave.worker")
 Handler = TypeVar("Handler", bound=Callable[..., Any])
 Start = Literal["auto", "manual"]
 
-CLAIM_WAIT_MS = 20_000
-BEAT_MS_MAX = 10_000
-BEAT_MS_MIN = 200
+JOIN_S_MAX = 10.0
+BEAT_REST_MS = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +59,17 @@ class Summary:
         return 1 if self.abandoned else 0
 
 
+def _run_loop(loop: asyncio.AbstractEventLoop) -> None:
+    """Async handlers run here; what still runs when the worker stops is cancelled with its loop."""
+    try:
+        loop.run_forever()
+        for task in asyncio.all_tasks(loop):
+            task.cancel()
+        loop.run_until_complete(loop.shutdown_asyncgens())
+    finally:
+        loop.close()
+
+
 class _Execution:
     """What the shell keeps beside a slot: the handler's context and the waiting ``ctx.start()``."""
 
@@ -76,8 +87,10 @@ class _Execution:
 
 
 class Worker:
-    """Runs handlers for tasks of some queues. ``name`` is a label for people; leases belong to
-    claims.
+    """Runs handlers for tasks of some queues. ``name`` is a label for people alone.
+
+    ``claim_wait``: seconds for which the server may hold a claim while there is no work; a drain
+    waits for a claim under way. ``drain_timeout``: seconds for handlers to end when told to stop.
     """
 
     def __init__(
@@ -89,6 +102,7 @@ class Worker:
         name: str | None = None,
         spool: str | os.PathLike[str] | None = None,
         drain_timeout: float = 30.0,
+        claim_wait: float = 3.0,
     ) -> None:
         self._client = client
         self._queues = list(queues)
@@ -97,6 +111,7 @@ class Worker:
         self._spool_path = Path(spool) if spool is not None else None
         self._spool: Spool | None = None
         self._drain_timeout_s = drain_timeout
+        self._claim_wait_ms = int(claim_wait * 1000)
         self._clock = SystemClock()
         self._handlers: dict[str, _Registered] = {}
         self._slots = Slots(concurrency)
@@ -148,7 +163,7 @@ class Worker:
         self._pool = ThreadPoolExecutor(self._concurrency, thread_name_prefix="weave-handler")
         if any(handler.is_async for handler in self._handlers.values()):
             self._loop = asyncio.new_event_loop()
-            self._spawn("loop", self._loop.run_forever)
+            self._spawn("loop", partial(_run_loop, self._loop))
         self._spawn("turns", self._turns)
         self._spawn("claims", self._claims)
         self._spawn("beats", self._beats)
@@ -170,7 +185,7 @@ class Worker:
                 if slot.phase is Phase.CLAIMED:
                     slots.release(slot.task.token)
             slots.changed.notify_all()
-            done = slots.changed.wait_for(lambda: not slots.held, limit_s)
+            done = slots.changed.wait_for(slots.idle, limit_s)
         abandoned: list[str] = []
         if not done:
             abandoned = self._abandon()
@@ -179,6 +194,8 @@ class Worker:
             slots.changed.notify_all()
         if self._loop is not None:
             self._loop.call_soon_threadsafe(self._loop.stop)
+        for thread in self._threads:
+            thread.join(JOIN_S_MAX)
         if self._pool is not None:
             self._pool.shutdown(wait=False, cancel_futures=True)
         return Summary(reported=self._reported, abandoned=abandoned)
@@ -194,7 +211,7 @@ class Worker:
                 log.error("abandoning task %s (%s)", slot.task.task_id, slot.task.handler)
                 told = outcome.unknown(slot.task, "the worker stopped before it ended", ended=False)
                 slots.finish(slot.task.token, told)
-            slots.changed.wait_for(lambda: not slots.held, 5.0)
+            slots.changed.wait_for(slots.idle, 5.0)
         return [slot.task.task_id for slot in cut_off]
 
     # --- telling ---------------------------------------------------------------------------------
@@ -286,7 +303,7 @@ class Worker:
                 continue
             claim = Claim(queues=self._queues, limit=min(asked, 1000))
             sent_us = self._clock.monotonic_us()
-            request = TurnRequest(worker=self._name, claim=claim, wait_ms=CLAIM_WAIT_MS)
+            request = TurnRequest(worker=self._name, claim=claim, wait_ms=self._claim_wait_ms)
             try:
                 found = self._client.do(r.turn(request)).claimed
                 tries = 0
@@ -407,18 +424,13 @@ class Worker:
         return max(0, (slot.lease_ends_us - self._clock.monotonic_us()) // 1000)
 
     def _beats(self) -> None:
-        """Renew running leases at a third of their length; tell handlers whose lease
-        fades to stop.
-        """
+        """Renew running leases at a third of their length; tell those whose lease fades."""
         slots = self._slots
-        rest_ms = BEAT_MS_MAX
-        while not self._stopping.wait(rest_ms / 1000):
+        while not self._stopping.wait(BEAT_REST_MS / 1000):
             with slots.changed:
-                running = slots.running()
-                leases = [slot.task.lease_ms for slot in running]
-            rest_ms = max(BEAT_MS_MIN, min([BEAT_MS_MAX, *leases]) // 3) if leases else BEAT_MS_MIN
-            if running:
-                self._beat(running)
+                due = slots.beats_due(self._clock.monotonic_us())
+            if due:
+                self._beat(due)
             with slots.changed:
                 fading = slots.fading(self._clock.monotonic_us())
                 for slot in fading:
@@ -427,8 +439,8 @@ class Worker:
                 log.error("task %s: its lease can't be renewed; told to stop", slot.task.task_id)
             self._tell_to_stop()
 
-    def _beat(self, running: list[Slot]) -> None:
-        holds = [Hold(task_id=slot.task.task_id, token=slot.task.token) for slot in running]
+    def _beat(self, due: list[Slot]) -> None:
+        holds = [Hold(task_id=slot.task.task_id, token=slot.task.token) for slot in due]
         sent_us = self._clock.monotonic_us()
         request = TurnRequest(worker=self._name, heartbeats=holds)
         try:
