@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pulseweave.kernel.errors import OutcomeUnknown, Rejected, Unavailable, WeaveError
+    from pulseweave.sdk.async_client import AsyncClient
     from pulseweave.sdk.builder import Backoff, Parallel, Sequence, Task, Workflow
     from pulseweave.sdk.client import Client, Run
     from pulseweave.sdk.worker import Cancelled, Context, StartRefused, TaskFailed, Worker
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
+    "AsyncClient": "sdk.async_client",
     "OutcomeUnknown": "kernel.errors",
     "Rejected": "kernel.errors",
     "Unavailable": "kernel.errors",
@@ -39,6 +41,7 @@ _HOMES = {
 }
 
 __all__ = [
+    "AsyncClient",
     "Backoff",
     "Cancelled",
     "Client",

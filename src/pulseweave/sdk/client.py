@@ -7,36 +7,14 @@ from collections.abc import Iterator, Sequence
 from threading import Event
 from typing import Any, Literal, Self, TypeVar
 
-from pulseweave.kernel.clock import SystemClock
-from pulseweave.kernel.entropy import SystemEntropy
 from pulseweave.kernel.errors import OutcomeUnknown, Unavailable, WeaveError
-from pulseweave.kernel.ids import IdSource
 from pulseweave.sdk import requests as r
 from pulseweave.sdk.calls import Call, should_repeat
+from pulseweave.sdk.retry import ENDED, TRIES, new_key, now_s, pause_s
 from pulseweave.sdk.transport import EmbeddedTransport, HttpTransport, MaybeSent, NotSent, Transport
 from pulseweave.wire import admin, recovery, workflows
 
 M = TypeVar("M")
-_ENTROPY = SystemEntropy()
-_CLOCK = SystemClock()
-_IDS = IdSource(_CLOCK, _ENTROPY)
-
-TRIES = 6
-ENDED = frozenset({"SUCCEEDED", "FAILED", "CANCELLED"})
-
-
-def new_key() -> str:
-    """An idempotency key for one logical command."""
-    return f"sdk-{_IDS.next()}"
-
-
-def pause_s(tries: int) -> float:
-    """Growing, jittered; at most about five seconds."""
-    return float(min(0.1 * 2**tries, 4.0) * (0.5 + _ENTROPY.uniform()))
-
-
-def _now_s() -> float:  # a length of time for waiting, never stored
-    return _CLOCK.monotonic_us() / 1e6
 
 
 def _rest(duration_s: float) -> None:
@@ -169,15 +147,15 @@ class Run:
 
     def wait(self, timeout: float = 60.0, *, for_review: bool = True) -> workflows.InstanceDetail:
         """Wait until it has ended, or, with ``for_review``, needs a person. Raises TimeoutError."""
-        ends_at = _now_s() + timeout
+        ends_at = now_s() + timeout
         rest_s = 0.02
         while True:
             detail = self.detail()
             if detail.state in ENDED or (for_review and detail.state == "NEEDS_REVIEW"):
                 return detail
-            if _now_s() >= ends_at:
+            if now_s() >= ends_at:
                 raise TimeoutError(f"instance {self.id} is {detail.state} after {timeout} s")
-            _rest(min(rest_s, max(0.0, ends_at - _now_s())))
+            _rest(min(rest_s, max(0.0, ends_at - now_s())))
             rest_s = min(rest_s * 1.5, 1.0)
 
 

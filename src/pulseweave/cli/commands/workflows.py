@@ -14,7 +14,7 @@ from pulseweave.cli import output
 from pulseweave.cli.options import Json, Token, Url, client
 from pulseweave.kernel import canonical
 from pulseweave.kernel.errors import Rejected, reject
-from pulseweave.sdk.client import ENDED
+from pulseweave.sdk.retry import ENDED
 from pulseweave.wire import sources
 from pulseweave.wire.workflows import InstanceDetail, InstanceSummary
 

@@ -24,7 +24,8 @@ from pulseweave.kernel.clock import SystemClock
 from pulseweave.kernel.errors import WeaveError
 from pulseweave.kernel.points import reach
 from pulseweave.sdk import requests as r
-from pulseweave.sdk.client import Client, pause_s
+from pulseweave.sdk.client import Client
+from pulseweave.sdk.retry import pause_s
 from pulseweave.sdk.worker import outcome
 from pulseweave.sdk.worker.context import Context, StartRefused
 from pulseweave.sdk.worker.slots import Phase, Slot, Slots, Turn
