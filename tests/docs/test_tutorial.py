@@ -30,7 +30,8 @@ class Reader:
         self.running: list[subprocess.Popen[str]] = []
 
     def command(self, beginning: str) -> str:
-        return next(c for c in self.commands if c.startswith(beginning))
+        found: str = next(c for c in self.commands if c.startswith(beginning))
+        return found
 
     def run(self, command: str) -> str:
         done = subprocess.run(

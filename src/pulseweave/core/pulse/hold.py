@@ -7,6 +7,7 @@ event and moves no revision.
 """
 
 from dataclasses import replace
+from typing import assert_never
 
 from pulseweave.core.pulse.change import TaskChange
 from pulseweave.core.pulse.task import Holds, InReview, Leased, Queued, Running, Settled, Task
@@ -61,6 +62,8 @@ def sweep_at(task: Task) -> int | None:
             return expires_at
         case InReview() | Settled():
             return None
+        case _:
+            assert_never(task.phase)
 
 
 def _earliest(*instants: int | None) -> int | None:

@@ -7,6 +7,7 @@ settled one it appends a LATE event.
 """
 
 from dataclasses import dataclass, replace
+from typing import assert_never
 
 from pulseweave.core.pulse.answer import Answer
 from pulseweave.core.pulse.change import AttemptClosed, LateReport, TaskChange
@@ -111,6 +112,8 @@ def _running(task: Task, told: Report, *, now: int, chance: Chance) -> Answer:
             return _moved(lose_outcome(task, closed, chance, now=now))
         case Outcome.CANCELLED:
             return _cancelled(task, closed, now=now, chance=chance)
+        case _:
+            assert_never(told.outcome)
 
 
 def _moved(change: TaskChange) -> Answer:

@@ -2,6 +2,8 @@
 PUL-7).
 """
 
+from typing import assert_never
+
 from pulseweave.core.pulse.change import TaskChange
 from pulseweave.core.pulse.expire import expire
 from pulseweave.core.pulse.hold import end_delay
@@ -25,3 +27,5 @@ def sweep(task: Task, *, now: int, chance: Chance) -> TaskChange | None:
             return lose_outcome(task, lost(task, now=now, by="LEASE_LOST"), chance, now=now)
         case Running() | InReview() | Settled():
             return None
+        case _:
+            assert_never(task.phase)

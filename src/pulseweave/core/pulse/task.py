@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntFlag, StrEnum
 from types import MappingProxyType
+from typing import assert_never
 
 from pulseweave.core.pulse.policy import Effect
 from pulseweave.kernel.check import invariant
@@ -202,6 +203,8 @@ class Task:
                 return TaskState.NEEDS_REVIEW
             case Settled(state=state):
                 return state
+            case _:
+                assert_never(self.phase)
 
     @property
     def settled(self) -> bool:
@@ -285,6 +288,8 @@ class Task:
             case Settled(state=state, code=code):
                 named = (state is TaskState.SUCCEEDED) == (code is None)
                 return named, "a success has no code, everything else has one"
+            case _:
+                assert_never(self.phase)
 
 
 class Outcome(StrEnum):

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from pulseweave.core.weave.advance import INPUT
 from pulseweave.core.weave.draft import Draft, InstanceFacts
 from pulseweave.core.weave.inbox import StreamEvent
 from pulseweave.core.weave.instance import Instance
@@ -70,7 +71,9 @@ class _Batch:
         self.new_id = new_id
         self.definitions = definitions_of(tx, {i.definition_id for i in instances.values()})
         self.leaves = facts.current_leaves(tx, sorted(instances))
+        # Most advances read the input: loading it now spares them a second round of decisions.
         self.payloads: dict[str, dict[str, Any]] = {instance_id: {} for instance_id in instances}
+        self.load({instance_id: (INPUT,) for instance_id, i in instances.items() if not i.ended})
 
     def make(self, instance_id: str, now: int, *, deferred: bool) -> Draft:
         instance = self.instances[instance_id]
