@@ -4,20 +4,31 @@ from collections.abc import Iterator
 
 import pytest
 
+from pulseweave.store.engine import open_database
+from pulseweave.store.migrate import upgrade
 from tests.weave.world import WeaveWorld
 
 
 @pytest.fixture
-def world(database_url: str) -> Iterator[WeaveWorld]:
+def weave_url(database_url: str) -> str:
+    """A database with the schema and no rows."""
+    database = open_database(database_url)
+    upgrade(database)
+    database.close()
+    return database_url
+
+
+@pytest.fixture
+def world(weave_url: str) -> Iterator[WeaveWorld]:
     """An engine whose time the test moves."""
-    made = WeaveWorld(database_url)
+    made = WeaveWorld(weave_url)
     yield made
     made.close()
 
 
 @pytest.fixture
-def real_world(database_url: str) -> Iterator[WeaveWorld]:
+def real_world(weave_url: str) -> Iterator[WeaveWorld]:
     """The same on the database's own clock, for threads."""
-    made = WeaveWorld(database_url, virtual=False)
+    made = WeaveWorld(weave_url, virtual=False)
     yield made
     made.close()
