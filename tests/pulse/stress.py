@@ -86,7 +86,7 @@ class Stress:
     # --- roles --------------------------------------------------------------------------------
 
     def creator(self, chance: random.Random) -> None:
-        told = {
+        told: dict[str, Any] = {
             "queue": chance.choice(QUEUES),
             "priority": chance.randrange(3),
             "effect": chance.choice(list(Effect)),

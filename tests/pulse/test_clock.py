@@ -18,7 +18,7 @@ YEAR_MS = 365 * 24 * 3600 * 1000
 @pytest.mark.rule("PUL-15")
 @pytest.mark.parametrize("skew_ms", [-YEAR_MS, YEAR_MS])
 def test_leases_hold_whatever_a_hosts_clock_says(
-    real_world: World, database_url: str, skew_ms: int
+    real_world: World, pulse_url: str, skew_ms: int
 ) -> None:
     """A second host, a year off, shares the database; on SQLite there is only one host."""
     world = real_world
@@ -28,7 +28,7 @@ def test_leases_hold_whatever_a_hosts_clock_says(
     world.create()
     lease = world.running()
     skewed = ManualClock(world.now + skew_ms * 1000)
-    there = open_database(database_url, clock=skewed)
+    there = open_database(pulse_url, clock=skewed)
     try:
         here, world.database = world.database, there
         assert world.sweep() == 0, "the lease has not lapsed"

@@ -1,6 +1,7 @@
 """Deadlines, latest starts, attempt timeouts and cancelling: before the start and while it runs."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -27,23 +28,23 @@ def ask_to_cancel(
     return str(receipt["state_after"])
 
 
-def in_a_paused_queue(world: World, told: dict[str, int]) -> str:
+def in_a_paused_queue(world: World, told: dict[str, Any]) -> str:
     world.queue(paused=1)
     return world.create(**told)
 
 
-def behind_a_closed_gate(world: World, told: dict[str, int]) -> str:
+def behind_a_closed_gate(world: World, told: dict[str, Any]) -> str:
     return world.owned("instance", gate_open=False, **told)
 
 
-def under_a_lease(world: World, told: dict[str, int]) -> str:
+def under_a_lease(world: World, told: dict[str, Any]) -> str:
     task_id = world.create(**told)
     world.pass_ms(4_000)
     world.claim()
     return task_id
 
 
-def in_a_delay(world: World, told: dict[str, int]) -> str:
+def in_a_delay(world: World, told: dict[str, Any]) -> str:
     task_id = world.create(**told)
     for delay_ms in (1_000, 2_000):
         (lease,) = world.claim()
@@ -55,7 +56,7 @@ def in_a_delay(world: World, told: dict[str, int]) -> str:
     return task_id
 
 
-def behind_a_key(world: World, told: dict[str, int]) -> str:
+def behind_a_key(world: World, told: dict[str, Any]) -> str:
     world.create(concurrency_key="k")
     task_id = world.create(concurrency_key="k", **told)
     world.claim(2)
@@ -74,9 +75,9 @@ def behind_a_key(world: World, told: dict[str, int]) -> str:
 )
 def test_passing_unstarted_is_a_failure_whatever_holds_the_task(
     world: World,
-    told: dict[str, int],
+    told: dict[str, Any],
     code: str,
-    held: Callable[[World, dict[str, int]], str],
+    held: Callable[[World, dict[str, Any]], str],
 ) -> None:
     made_at = world.now
     task_id = held(world, told)

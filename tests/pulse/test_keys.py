@@ -72,7 +72,7 @@ def test_a_key_is_free_again_when_its_task_goes_back_untainted(world: World, bac
         case "lapsed":
             world.pass_ms(10_000)
             world.sweep()
-        case "failed":
+        case _:
             world.start(lease)
             world.report(lease, failed())
     assert not world.task(lease.task_id).holds_key

@@ -1,13 +1,17 @@
 """The result stream: one event for each settlement, gapless and ordered within a partition."""
 
 from collections import defaultdict
+from functools import partial
+from typing import Any
 
 import pytest
 from sqlalchemy import delete
 
 from pulseweave.kernel.check import InvariantViolation
+from pulseweave.store import locks
 from pulseweave.store import schema as t
 from pulseweave.store.changes.events import append_events
+from pulseweave.store.tx import Tx
 from pulseweave.store.views.tasks import stream
 from pulseweave.txn.pulse.turn import Reported
 from pulseweave.txn.unit import read, run
@@ -91,13 +95,11 @@ def test_if_the_append_fails_everything_rolls_back(world: World) -> None:
 @pytest.mark.rule("PUL-11")
 def test_partitions_are_locked_last_and_once(world: World) -> None:
     """The guard watches every transaction of these tests; here it is seen to bite."""
-    from pulseweave.store import locks
-
     task_id = world.create()
 
-    def wrong(tx: object) -> None:
-        locks.lock_partitions(tx, world.partitions())  # type: ignore[arg-type]
-        locks.lock_tasks(tx, [task_id])  # type: ignore[arg-type]
+    def wrong(tx: Tx) -> None:
+        locks.lock_partitions(tx, world.partitions())
+        locks.lock_tasks(tx, [task_id])
 
     with pytest.raises(InvariantViolation, match="rank order"):
         run(world.database, wrong)
@@ -112,7 +114,7 @@ def test_the_stream_is_gapless_under_concurrency(real_world: World) -> None:
     leases = world.claim(workers * each)
     world.turn(starts=[lease.named for lease in leases])
 
-    def work(own: list[Lease]) -> None:
+    def work(own: list[Lease]) -> int:
         for at in range(0, each, 4):
             world.turn(
                 reports=[
@@ -120,9 +122,10 @@ def test_the_stream_is_gapless_under_concurrency(real_world: World) -> None:
                     for lease in own[at : at + 4]
                 ]
             )
+        return len(own)
 
-    own = [leases[n::workers] for n in range(workers)]
-    assert together([lambda own=o: work(own) for o in own]) == [None] * workers
+    shares = [leases[n::workers] for n in range(workers)]
+    assert together([partial(work, share) for share in shares]) == [each] * workers
     assert len(world.events()) == workers * each
     assert len({e.partition_id for e in world.events()}) > 1
     assert_gapless(world)
@@ -136,24 +139,21 @@ def test_the_stream_is_read_in_pages(world: World) -> None:
         world.start(lease)
         world.report(lease, succeeded())
     partition = world.events()[0].partition_id
-    after, seen = 0, []
-    while True:
-        page = read(
-            world.database,
-            lambda tx, after=after: stream(
-                tx, "default", partition_id=partition, after=after, limit=2
-            ),
+
+    def page(namespace: str, after: int) -> list[Any]:
+        return list(
+            read(
+                world.database,
+                lambda tx: stream(tx, namespace, partition_id=partition, after=after, limit=2),
+            )
         )
-        if not page:
-            break
-        seen += [row.task_id for row in page]
-        after = page[-1].seq
-    assert seen == [lease.task_id for lease in leases]
-    foreign = read(
-        world.database,
-        lambda tx: stream(tx, "another", partition_id=partition, after=0, limit=9),
-    )
-    assert foreign == []
+
+    seen: list[Any] = []
+    while found := page("default", seen[-1].seq if seen else 0):
+        assert len(found) <= 2
+        seen += found
+    assert [row.task_id for row in seen] == [lease.task_id for lease in leases]
+    assert page("another", 0) == []
 
 
 def test_an_append_answers_where_the_events_stand(world: World) -> None:

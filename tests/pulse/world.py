@@ -28,7 +28,6 @@ from pulseweave.store.changes.tasks import insert_tasks, write_task_changes
 from pulseweave.store.engine import open_database
 from pulseweave.store.facts.tasks import tasks_by_id, unsettled_task_ids
 from pulseweave.store.locks import stripe_of
-from pulseweave.store.migrate import upgrade
 from pulseweave.store.tx import Tx
 from pulseweave.store.views.tasks import TaskDetail, task_details
 from pulseweave.txn.admin.limits import configure_application, configure_queue
@@ -95,14 +94,16 @@ class Lease:
 
 
 class World:
-    """See the module. ``principal`` is a worker and an operator with every permission and queue."""
+    """See the module. ``url``: a database with the schema and no rows.
+
+    ``principal`` is a worker and an operator with every permission and queue.
+    """
 
     def __init__(self, url: str, *, virtual: bool = True, namespace: str = "default") -> None:
         self.clock: Clock = ManualClock() if virtual else SystemClock()
         self.entropy: Entropy = SeededEntropy(7) if virtual else SystemEntropy()
         self.ids = IdSource(self.clock, self.entropy)
         self.database = open_database(url, clock=self.clock, pool_size=16)
-        upgrade(self.database)
         if virtual:
             own_clock = replace(self.database.capabilities, now_sql=None)
             self.database.capabilities = own_clock
