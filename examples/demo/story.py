@@ -16,7 +16,7 @@ from examples.demo.processes import Processes
 from examples.provider.client import Provider
 from pulseweave import Client
 from pulseweave.cli.commands.workflows import _tree
-from pulseweave.sdk.client import ENDED
+from pulseweave.sdk.retry import ENDED
 from pulseweave.wire import sources
 from pulseweave.wire.recovery import ReviewItem
 from pulseweave.wire.workflows import InstanceDetail
