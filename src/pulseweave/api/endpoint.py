@@ -10,6 +10,7 @@ from pulseweave.app.facade import Facade
 from pulseweave.core.identity import Permission, Principal
 from pulseweave.kernel import limits, texts
 from pulseweave.kernel.errors import reject
+from pulseweave.kernel.ids import is_id
 from pulseweave.wire.base import Wire
 
 
@@ -27,7 +28,12 @@ class Call:
     body: Any
 
     def id(self, name: str) -> str:
-        return self.path[name]
+        """An id or name in the path; what can't be an id names nothing that there is."""
+        text = self.path[name]
+        if name.endswith("_id") and not is_id(text):
+            code = {"instance_id": "INSTANCE_NOT_FOUND", "task_id": "TASK_NOT_FOUND"}.get(name)
+            raise reject(code or "NOT_FOUND", f"there is no {name.removesuffix('_id')} {text[:80]}")
+        return text
 
     def whole(self, name: str) -> int:
         """A whole number in the path."""

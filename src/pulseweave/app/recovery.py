@@ -9,8 +9,8 @@ from typing import Any
 from pulseweave.app.core import Core, require
 from pulseweave.core.identity import Permission, Principal
 from pulseweave.core.recovery.command import Command, Continue, ResolveStep, RetryStep, ReviewTask
-from pulseweave.kernel import canonical, texts
-from pulseweave.kernel.errors import reject
+from pulseweave.kernel import canonical
+from pulseweave.txn.form import check_form
 from pulseweave.txn.recovery import (
     acknowledge,
     continue_instance,
@@ -46,8 +46,6 @@ class Recovery:
         dry_run: bool,
     ) -> Mapping[str, Any]:
         """The receipt. The command's digest leaves out who sends it (REC-3)."""
-        require(principal, Permission.WORKFLOWS_RECOVER)
-        check_form(key=key, reason=command.reason, evidence_ref=command.evidence_ref)
         request = Request(
             principal=principal,
             instance_id=instance_id,
@@ -92,19 +90,6 @@ class Recovery:
             self.core.database,
             lambda tx: open_reviews(tx, principal.namespace, cursor=cursor, limit=limit),
         )
-
-
-def check_form(*, key: str, reason: str, evidence_ref: str | None) -> None:
-    """REC-2; each complaint names its place."""
-    complaints = [
-        ("/idempotency_key", texts.complain_of_key(key)),
-        ("/reason", texts.complain_of_reason(reason)),
-    ]
-    if evidence_ref is not None:
-        complaints.append(("/evidence_ref", texts.complain_of_evidence_ref(evidence_ref)))
-    for pointer, complaint in complaints:
-        if complaint is not None:
-            raise reject("INVALID_COMMAND", complaint, rule="REC-2", pointer=pointer)
 
 
 def command_digest(instance_id: str, command: Command) -> str:

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from pulseweave.app.core import Core, require
-from pulseweave.app.recovery import check_form
 from pulseweave.core.identity import Permission, Principal
 from pulseweave.kernel.errors import reject
 from pulseweave.store.views import tasks as views
 from pulseweave.store.views.tasks import TaskDetail
+from pulseweave.txn.form import check_form
 from pulseweave.txn.pulse import cancel, create, declare_lost, review
 from pulseweave.txn.pulse.create import TaskOrder
 from pulseweave.txn.pulse.turn import TurnAnswer, TurnCommand, turn

@@ -15,10 +15,12 @@ from threading import Lock
 from typing import Any
 
 from sqlalchemy import URL, Connection, Engine, StaticPool, create_engine, event, make_url
+from sqlalchemy.exc import SQLAlchemyError
 
 from pulseweave.kernel.clock import Clock, SystemClock
-from pulseweave.kernel.errors import WeaveError
+from pulseweave.kernel.errors import Unavailable, WeaveError
 from pulseweave.store.dialects import Capabilities, mysql, postgresql, sqlite
+from pulseweave.store.errors import classify
 from pulseweave.store.tx import register_clock
 
 POOL_SIZE_DEFAULT = 8
@@ -185,8 +187,19 @@ def _open_server(
     )
 
 
+@contextmanager
+def _reached(engine: Engine) -> Iterator[None]:
+    """A database that doesn't answer is unavailable, told without its password."""
+    try:
+        yield
+    except SQLAlchemyError as error:
+        engine.dispose()
+        told = engine.url.render_as_string(hide_password=True)
+        raise Unavailable(f"{told} does not answer: {classify(error).value}") from None
+
+
 def _server_capabilities(engine: Engine, capabilities: Capabilities) -> Capabilities:
-    with engine.connect() as connection:
+    with _reached(engine), engine.connect() as connection:
         version = connection.dialect.server_version_info or (0,)
         found = capabilities
         if capabilities.name == "mariadb" and not getattr(connection.dialect, "is_mariadb", False):

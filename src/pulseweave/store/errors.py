@@ -13,6 +13,7 @@ class Class(StrEnum):
     UNIQUE = "UNIQUE"
     CONNECTION = "CONNECTION"  # the connection is gone
     FULL = "FULL"  # no space
+    SATURATED = "SATURATED"  # no connection became free in time
     READ_ONLY = "READ_ONLY"
     OTHER = "OTHER"
 
@@ -73,7 +74,7 @@ class Moved(Exception):
 def classify(error: BaseException) -> Class:
     """The consequence of an error raised by SQLAlchemy or a driver."""
     if isinstance(error, PoolTimeout):
-        return Class.CONNECTION
+        return Class.SATURATED
     if isinstance(error, DBAPIError):
         if error.connection_invalidated:
             return Class.CONNECTION

@@ -63,7 +63,7 @@ def _judge(database: Database, error: Exception, *, last: bool) -> None:
     kind = Class.RETRY if isinstance(error, Moved | StaleWrite) else classify(error)
     if kind is Class.OTHER or (kind is Class.UNIQUE and last):
         raise error
-    if last or kind in (Class.FULL, Class.READ_ONLY):
+    if last or kind in (Class.FULL, Class.READ_ONLY, Class.SATURATED):
         log.error("transaction given up: %s (%s)", kind.value, type(error).__name__)
         raise Unavailable(f"the database refused: {kind.value}") from error
     database.retries += 1

@@ -20,8 +20,9 @@ from pulseweave.core.recovery.operations import blocking
 from pulseweave.core.weave.definition.model import Definition
 from pulseweave.core.weave.instance import Instance
 from pulseweave.core.weave.plan import InstancePlan
+from pulseweave.kernel import texts
 from pulseweave.kernel.errors import Rejected, reject
-from pulseweave.kernel.ids import IdSource
+from pulseweave.kernel.ids import IdSource, is_id
 from pulseweave.store import locks
 from pulseweave.store.changes.audit import ExecutionAudit, WorkflowAudit, insert_audits
 from pulseweave.store.changes.weave import Locked, apply_plans, lock_gates_and_tasks
@@ -30,6 +31,7 @@ from pulseweave.store.facts import instances as instance_facts
 from pulseweave.store.facts.recovery import load_recovery_facts
 from pulseweave.store.rows_weave import instance_from_row
 from pulseweave.store.tx import Tx
+from pulseweave.txn.form import check_form
 from pulseweave.txn.identity import read_principal
 from pulseweave.txn.receipt import find_receipt, store_receipt
 from pulseweave.txn.unit import run
@@ -100,6 +102,7 @@ def recover(
 ) -> Mapping[str, Any]:
     """The receipt; raises Rejected, after recording that it was refused (REC-14)."""
     try:
+        _admit(request)
         return run(database, lambda tx: _recover(tx, request, decide, ids))
     except _DryRun as dry:
         return dry.receipt
@@ -107,6 +110,17 @@ def recover(
         if not request.dry_run:
             run(database, partial(_audit_refusal, request=request, refusal=refusal, ids=ids))
         raise
+
+
+def _admit(request: Request) -> None:
+    """What can be refused without the database: permission, then form (REC-1, REC-2)."""
+    command = request.command
+    refusal = request.principal.refuse_permission(Permission.WORKFLOWS_RECOVER)
+    if refusal is not None:
+        raise refusal
+    check_form(
+        key=request.idempotency_key, reason=command.reason, evidence_ref=command.evidence_ref
+    )
 
 
 def _recover(tx: Tx, request: Request, decide: Decide, ids: IdSource) -> Mapping[str, Any]:
@@ -309,13 +323,13 @@ def _task_prior(change: TaskChange) -> dict[str, Any]:
 
 
 def _audit_refusal(tx: Tx, *, request: Request, refusal: Rejected, ids: IdSource) -> None:
-    command = request.command
+    command, key = request.command, request.idempotency_key
     workflow = WorkflowAudit(
         id=ids.next(),
         namespace=request.principal.namespace,
-        instance_id=request.instance_id,
+        instance_id=request.instance_id if is_id(request.instance_id) else None,
         operation=command.OPERATION,
-        idempotency_key=request.idempotency_key,
+        idempotency_key=None if texts.complain_of_key(key) else key,
         outcome="REFUSED",
         code=refusal.code,
         actor=request.principal.actor,
