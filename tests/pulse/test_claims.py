@@ -1,10 +1,14 @@
 """Who gets what: priority, rotation, paused and limited queues."""
 
+from collections.abc import Sequence
+
 import pytest
 
 from pulseweave.core.pulse.policy import Effect
 from pulseweave.core.pulse.task import Holds
 from pulseweave.kernel.errors import Rejected
+from pulseweave.store.tx import Tx
+from pulseweave.txn.pulse.claim import something_claimable
 from pulseweave.txn.pulse.turn import ClaimOrder, Named, Reported
 from tests.pulse.world import World, failed, succeeded, unknown
 
@@ -197,6 +201,25 @@ def test_a_worker_drains(world: World) -> None:
     assert world.state(abandoned.task_id) == "NEEDS_REVIEW"
     assert world.task(unstarted.task_id).unstarted_losses == 0
     assert [lease.task_id for lease in world.claim(3)] == [unstarted.task_id]
+
+
+def test_what_comes_while_a_turn_looks_is_not_promised_and_lost(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A task appears just after the look that found nothing: leased for good, or not at all."""
+    made: list[str] = []
+
+    def look_and_create(tx: Tx, namespace: str, queues: Sequence[str]) -> bool:
+        found = something_claimable(tx, namespace, queues)
+        made.append(world.create())
+        return found
+
+    monkeypatch.setattr("pulseweave.txn.pulse.turn.something_claimable", look_and_create)
+    leases = world.claim()
+    monkeypatch.undo()
+    for task_id in made:
+        assert world.state(task_id) == ("LEASED" if leases else "QUEUED")
+    assert bool(made) == (world.database.write_lock is not None)
 
 
 @pytest.mark.parametrize("queues", [("q",), ("q", "other")])

@@ -9,8 +9,10 @@ the same key is safe to send again.
 import logging
 from collections.abc import Callable
 from contextlib import nullcontext
+from dataclasses import dataclass
+from functools import partial
 from threading import Event
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
@@ -41,12 +43,14 @@ def run(
 ) -> T:
     """Do the work in one transaction and commit it.
 
-    ``probe``: asked first in a read; where it says there is nothing to do, the work runs on a read
-    transaction and must write nothing, so that idle loops never take SQLite's write lock.
+    ``probe``: asked first in a read; where it says there is nothing to do, the work runs on the
+    same snapshot and writes nothing, so that idle loops never take SQLite's write lock.
     """
     database.check_process()
-    if probe is not None and database.write_lock is not None and not read(database, probe):
-        return read(database, work)
+    if probe is not None and database.write_lock is not None:
+        idle = read(database, partial(_look, probe, work))
+        if idle is not None:
+            return idle.answer
     for attempt in range(attempts):
         try:
             return _once(database, work)
@@ -56,6 +60,21 @@ def run(
             _judge(database, error, last=attempt == attempts - 1)
             _pause(database, attempt)
     raise Unavailable("the transaction could not be done")
+
+
+@dataclass(frozen=True, slots=True)
+class _Idle(Generic[T]):
+    """The answer of work that found nothing to do."""
+
+    answer: T
+
+
+def _look(probe: Callable[[Tx], bool], work: Callable[[Tx], T], tx: Tx) -> _Idle[T] | None:
+    """None: there is something to do, in a transaction that commits. What a read wrote is gone."""
+    if probe(tx):
+        return None
+    answer = work(tx)
+    return _Idle(answer) if tx.counts["rows_written"] == 0 else None
 
 
 def _judge(database: Database, error: Exception, *, last: bool) -> None:
