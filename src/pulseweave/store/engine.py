@@ -140,6 +140,8 @@ def _open_sqlite(url: URL, clock: Clock) -> Database:
         event.listen(engine, "connect", lambda connection, _: sqlite.prepare(connection))
         event.listen(engine, "begin", _begin_sqlite)
     register_clock(sqlite.CAPABILITIES)
+    with _reached(writer), writer.connect():
+        pass
     return Database(
         url=url,
         capabilities=sqlite.CAPABILITIES,
