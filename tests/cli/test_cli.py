@@ -112,9 +112,14 @@ def test_pause_resume_and_cancel(shell: Shell) -> None:
     assert "CANCEL" in shell.weave("history", run)
 
 
-def test_a_failed_step_is_retried_and_continued(shell: Shell) -> None:
+@pytest.fixture
+def client(shell: Shell) -> Iterator[Client]:
+    with Client(shell.environment["WEAVE_URL"], shell.environment["WEAVE_TOKEN"]) as made:
+        yield made
+
+
+def test_a_failed_step_is_retried_and_continued(shell: Shell, client: Client) -> None:
     run = start(shell, "retry", name="retries")
-    client = Client(shell.environment["WEAVE_URL"], shell.environment["WEAVE_TOKEN"])
     worker, calls = Worker(client, ["retries"], claim_wait=0.2), list[int]()
 
     @worker.handler("do")
