@@ -10,6 +10,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
+from threading import Lock
 from typing import Protocol
 
 import httpx2
@@ -73,16 +74,19 @@ class HttpTransport:
         self._url = url.rstrip("/")
         self._pid = 0
         self._http: httpx2.Client | None = None
+        self._opening = Lock()
 
     def __repr__(self) -> str:
         return f"HttpTransport({self._url})"
 
     def _client(self) -> httpx2.Client:
-        if self._http is None or self._pid != os.getpid():
-            limits = httpx2.Limits(max_connections=64, max_keepalive_connections=16)
-            self._http = httpx2.Client(base_url=self._url, limits=limits, trust_env=False)
-            self._pid = os.getpid()
-        return self._http
+        if self._pid != os.getpid():  # a forked child: its parent may have held the lock
+            self._opening, self._http, self._pid = Lock(), None, os.getpid()
+        with self._opening:
+            if self._http is None:
+                limits = httpx2.Limits(max_connections=64, max_keepalive_connections=16)
+                self._http = httpx2.Client(base_url=self._url, limits=limits, trust_env=False)
+            return self._http
 
     def send(
         self,
