@@ -41,7 +41,7 @@ from pulseweave.core.weave.states import (
     StopKind,
     WakeReason,
 )
-from pulseweave.store.types import Flag, Id, Key, Micros, Payload, checked
+from pulseweave.store.types import Id, Key, Micros, Payload, checked, flag
 
 metadata = MetaData(
     naming_convention={
@@ -79,10 +79,10 @@ queues = Table(
     metadata,
     Column("namespace", Key(64), primary_key=True),
     Column("name", Key(128), primary_key=True),
-    Column("paused", Flag, nullable=False),
+    *flag("paused"),
     Column("max_running", Integer),
     Column("max_open", Integer),
-    Column("reviews_hold_slots", Flag, nullable=False),
+    *flag("reviews_hold_slots"),
     Column("revision", Integer, nullable=False),
     Column("created_at", Micros, nullable=False),
 )
@@ -96,7 +96,7 @@ credentials = Table(
     Column("name", Key(200), nullable=False),
     Column("token_hash", Key(64), nullable=False, unique=True),
     Column("permissions", Payload, nullable=False),  # sorted JSON array of permission names
-    Column("all_queues", Flag, nullable=False),
+    *flag("all_queues"),
     Column("expires_at", Micros),
     Column("revoked_at", Micros),
     Column("created_at", Micros, nullable=False),
@@ -151,12 +151,12 @@ tasks = Table(
     Column("sweep_at", Micros),  # when a sweeper must look next; NULL: never
     Column("attempt_count", Integer, nullable=False),
     Column("unstarted_losses", Integer, nullable=False),
-    Column("tainted", Flag, nullable=False),
+    *flag("tainted"),
     Column("cancel_requested_at", Micros),
     Column("lease_token", Key(64)),
     Column("lease_expires_at", Micros),
     Column("stop_at", Micros),
-    Column("holds_key", Flag, nullable=False),  # its row in held_keys is this task's
+    *flag("holds_key"),  # its row in held_keys is this task's
     Column("waiting_key", Key(64)),  # key_hash while hold KEY is set
     *checked("settled_by", SettledBy, nullable=True),
     Column("settled_code", Key(64)),
@@ -167,6 +167,13 @@ tasks = Table(
     CheckConstraint(
         "(lease_token IS NOT NULL) = (state IN ('LEASED', 'RUNNING'))", name="lease_in_its_states"
     ),
+    CheckConstraint(
+        "(lease_expires_at IS NOT NULL) = (lease_token IS NOT NULL)", name="lease_is_limited"
+    ),
+    CheckConstraint("holds >= 0 AND holds <= 7", name="holds_known"),
+    CheckConstraint("(waiting_key IS NOT NULL) = (holds IN (2, 3, 6, 7))", name="key_with_its_bit"),
+    CheckConstraint("(due_at IS NOT NULL) = (holds IN (4, 5, 6, 7))", name="delay_with_its_bit"),
+    CheckConstraint("holds_key = 0 OR key_hash IS NOT NULL", name="holds_key_of_its_own"),
     CheckConstraint(
         "(settled_at IS NOT NULL) = (state IN ('SUCCEEDED', 'FAILED', 'CANCELLED'))",
         name="settled_at_in_its_states",
@@ -281,7 +288,7 @@ gates = Table(
     metadata,
     Column("instance_id", Id, primary_key=True),
     Column("namespace", Key(64), nullable=False),
-    Column("open", Flag, nullable=False),
+    *flag("open"),
     Column("revision", Integer, nullable=False),
 )
 
@@ -292,6 +299,7 @@ result_partitions = Table(
     Column("namespace", Key(64), nullable=False),
     Column("head_seq", Micros, nullable=False),
     Column("pruned_seq", Micros, nullable=False),
+    Index("ix_result_partitions_namespace", "namespace", "id"),
 )
 
 result_events = Table(
@@ -368,11 +376,11 @@ instances = Table(
     *checked("state", InstanceState),
     Column("revision", Micros, nullable=False),
     Column("control_revision", Micros, nullable=False),
-    Column("paused", Flag, nullable=False),
+    *flag("paused"),
     *checked("stop_kind", StopKind, nullable=True),
     Column("stop_error", Payload),  # {"code", "message", "step"?}
-    Column("contradicted", Flag, nullable=False),
-    Column("quarantined", Flag, nullable=False),
+    *flag("contradicted"),
+    *flag("quarantined"),
     Column("review_at", Micros),  # since when it needs a person
     Column("wake_at", Micros),  # the continuation: when the engine must look again
     *checked("wake_reason", WakeReason, nullable=True),
@@ -430,14 +438,14 @@ activations = Table(
     Column("retry_of", Id),
     Column("entered_at", Micros, nullable=False),
     # what moves
-    Column("current", Flag),
+    *flag("current", nullable=True),
     *checked("state", LeafState),
     Column("revision", Integer, nullable=False),
     Column("task_revision", Integer),  # revision of the newest task fact consumed
     *checked("task_state", TaskState, nullable=True),  # and the state that it told
     *checked("review_cause", ReviewCause, nullable=True),
     Column("review_at", Micros),
-    Column("ignored", Flag, nullable=False),
+    *flag("ignored"),
     Column("error", Payload),
     *checked("output_source", OutputSource, nullable=True),
     Column("output_id", Id),  # id of the row that holds the output

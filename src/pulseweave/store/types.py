@@ -5,7 +5,15 @@ text.
 from enum import StrEnum
 from typing import Any
 
-from sqlalchemy import BigInteger, CheckConstraint, Column, SmallInteger, String, Text
+from sqlalchemy import (
+    BigInteger,
+    CheckConstraint,
+    Column,
+    SmallInteger,
+    String,
+    Text,
+    literal_column,
+)
 from sqlalchemy.dialects import mysql
 from sqlalchemy.types import TypeEngine
 
@@ -33,8 +41,13 @@ def Key(length: int) -> TypeEngine[str]:  # noqa: N802
 #: Microseconds, sequence numbers and other 64-bit integers.
 Micros: TypeEngine[int] = BigInteger()
 
-#: 0 or 1.
-Flag: TypeEngine[int] = SmallInteger()
+
+def flag(name: str, *, nullable: bool = False) -> tuple[Column[Any], CheckConstraint]:
+    """A column of 0 or 1, and the CHECK that allows nothing else."""
+    column: Column[Any] = Column(name, SmallInteger(), nullable=nullable)
+    known = column.in_([literal_column("0"), literal_column("1")])
+    return column, CheckConstraint(known, name=f"{name}_is_flag")
+
 
 #: Canonical JSON text; always ASCII.
 Payload: TypeEngine[str] = (

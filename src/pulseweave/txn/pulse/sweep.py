@@ -8,6 +8,7 @@ from pulseweave.core.pulse.change import TaskChange
 from pulseweave.core.pulse.outcome import Chance
 from pulseweave.core.pulse.policy import DEFAULT_BACKOFF
 from pulseweave.core.pulse.sweep import sweep
+from pulseweave.core.pulse.task import Running
 from pulseweave.kernel import limits
 from pulseweave.kernel.entropy import Entropy
 from pulseweave.store import locks
@@ -27,7 +28,8 @@ def sweep_tasks(database: Database, *, entropy: Entropy) -> int:
         if not due:
             return 0
         tasks = locks.lock_tasks(tx, due, skip_locked=True)
-        backoffs = facts.backoffs(tx, tasks)
+        lapsed = [task.id for task in tasks.values() if isinstance(task.phase, Running)]
+        backoffs = facts.backoffs(tx, lapsed) if lapsed else {}
         now = tx.now()
         changes: list[TaskChange] = []
         for task in tasks.values():
