@@ -16,12 +16,13 @@ STOP_SECONDS_MAX = 20
 class Processes:
     """Everything in one folder; ``close`` stops what still runs."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, database: str | None = None) -> None:
         self.folder = folder
-        self.database = f"sqlite:///{folder / 'weave.db'}"
+        self.database = database or f"sqlite:///{folder / 'weave.db'}"
         self.provider = ProviderProcess(folder / "ledger.db")
         self.url = ""
         self.token = ""
+        self._port = "0"
         self._server: subprocess.Popen[str] | None = None
         self._worker: subprocess.Popen[bytes] | None = None
 
@@ -34,25 +35,47 @@ class Processes:
             "--database", self.database,
         )  # fmt: skip
         self.token = json.loads(made)["token"]
-        self._server = subprocess.Popen(  # noqa: S603
-            [*_WEAVE, "server", "--database", self.database, "--port", "0"],
-            cwd=REPOSITORY,
-            stdout=subprocess.PIPE,
-            stderr=self._log("server").open("ab"),
-            text=True,
-        )
+        self.start_server()
+
+    def start_server(self, *, die_at: str = "") -> None:
+        """A server on the port it had; ``die_at``: a crash point at which it kills itself."""
+        with self._log("server").open("ab") as log:
+            self._server = subprocess.Popen(  # noqa: S603
+                [*_WEAVE, "server", "--database", self.database, "--port", self._port],
+                cwd=REPOSITORY,
+                env={**os.environ, "WEAVE_DIE_AT": die_at},
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+            )
         ready = self._server.stdout.readline() if self._server.stdout else ""
         if not ready:
             raise RuntimeError(f"the server did not start; {self._log('server')} says why")
         self.url = json.loads(ready)["url"]
+        self._port = self.url.rpartition(":")[2]
 
-    def start_worker(self) -> int:
+    def close_server(self) -> None:
+        """Stop the server politely."""
+        if self._server is not None:
+            self._server.send_signal(signal.SIGTERM)
+            self.server_has_died(STOP_SECONDS_MAX)
+
+    def server_has_died(self, timeout_s: float) -> int:
+        """Wait until the server is gone; how it ended."""
+        if self._server is None or self._server.stdout is None:
+            raise RuntimeError("no server runs")
+        code = self._server.wait(timeout_s)
+        self._server.stdout.close()
+        return code
+
+    def start_worker(self, *, die_at: str = "") -> int:
         """A worker with the order handlers; its pid."""
         environment = {
             **os.environ,
             "WEAVE_URL": self.url,
             "WEAVE_TOKEN": self.token,
             "PROVIDER_URL": self.provider.url,
+            "WEAVE_DIE_AT": die_at,
         }
         with self._log("worker").open("ab") as log:
             self._worker = subprocess.Popen(  # noqa: S603
@@ -71,6 +94,12 @@ class Processes:
         self._worker.send_signal(signal.SIGKILL)
         self._worker.wait()
         return self._worker.pid
+
+    def worker_has_died(self, timeout_s: float) -> int:
+        """Wait until the worker is gone; how it ended."""
+        if self._worker is None:
+            raise RuntimeError("no worker runs")
+        return self._worker.wait(timeout_s)
 
     def close(self) -> None:
         for process in (self._worker, self._server):
