@@ -89,7 +89,6 @@ def test_any_other_exception_is_an_unknown_outcome(
     assert type(fault).__name__ in attempt.error["message"]
 
 
-@pytest.mark.case("B082")
 @pytest.mark.parametrize("result", [{"a": {1, 2}}, {"a": float("nan")}, b"x", "x" * 1_100_000])
 def test_a_result_that_can_not_be_told_is_an_unknown_outcome(
     client: Client, worker: Make, result: Any
@@ -148,7 +147,6 @@ def test_cancel_reaches_the_handler_and_its_word_decides(client: Client, worker:
     assert detail.tasks[0].attempts[0].outcome == "CANCELLED"
 
 
-@pytest.mark.case("B130", "B003")
 def test_a_long_handler_keeps_its_lease(client: Client, worker: Make) -> None:
     made = worker()
     waited = threading.Event()
@@ -166,7 +164,6 @@ def test_a_long_handler_keeps_its_lease(client: Client, worker: Make) -> None:
 
 
 @pytest.mark.rule("PUL-14")
-@pytest.mark.case("B127")
 def test_a_drain_finishes_what_runs_and_claims_no_more(client: Client, worker: Make) -> None:
     made = worker(concurrency=1)
     inside, leave = threading.Event(), threading.Event()
@@ -193,7 +190,6 @@ def test_a_drain_finishes_what_runs_and_claims_no_more(client: Client, worker: M
 
 
 @pytest.mark.rule("PUL-14")
-@pytest.mark.case("B134")
 def test_a_drain_that_runs_out_of_time_tells_what_it_abandons(client: Client, worker: Make) -> None:
     made = worker()
     inside, leave = threading.Event(), threading.Event()

@@ -56,7 +56,6 @@ def test_what_raises_leaves_nothing_behind(boxes: Database) -> None:
     assert held(boxes) == {"a": 0, "b": 0, "c": 0}
 
 
-@pytest.mark.case("B013")
 def test_a_write_that_meets_other_rows_rolls_back_and_is_run_again(boxes: Database) -> None:
     tries: list[int] = []
 
@@ -83,7 +82,6 @@ def test_retries_are_bounded(boxes: Database) -> None:
     assert len(tries) == 4
 
 
-@pytest.mark.case("B100")
 def test_a_probe_that_finds_nothing_takes_no_write_lock(database_url: str, boxes: Database) -> None:
     other = open_database(database_url)
     entered, leave = threading.Event(), threading.Event()
@@ -134,7 +132,6 @@ def test_many_rows_are_updated_as_expected_or_not_at_all(boxes: Database) -> Non
     assert held(boxes) == {"a": 5, "b": 5, "c": 5}
 
 
-@pytest.mark.case("B095")
 @pytest.mark.parametrize("kind", ["postgresql", "mariadb"])
 def test_a_deadlock_victim_runs_again_whole(request: pytest.FixtureRequest, kind: str) -> None:
     fixture = {"postgresql": "postgres_server", "mariadb": "mariadb_server"}[kind]

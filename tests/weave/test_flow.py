@@ -156,7 +156,6 @@ def test_a_running_instance_fails_at_its_deadline_and_one_in_review_stays(
 
 
 @pytest.mark.rule("WEA-12", "WEA-16")
-@pytest.mark.case("B061")
 def test_a_pause_collects_but_neither_starts_nor_advances(world: WeaveWorld) -> None:
     world.define(task("one"), task("two"))
     run = world.begin()
@@ -190,7 +189,6 @@ def test_a_pause_lists_the_deadlines_that_keep_running(world: WeaveWorld) -> Non
 
 
 @pytest.mark.rule("WEA-12", "PUL-8")
-@pytest.mark.case("B058")
 def test_a_cancel_stops_what_has_not_started_at_once_and_asks_what_runs(world: WeaveWorld) -> None:
     world.define(PARALLEL)
     run = world.begin()
