@@ -127,6 +127,25 @@ def test_an_input_that_fails_to_evaluate_is_a_failure_without_a_task(world: Weav
     assert world.instance(run).state is InstanceState.SUCCEEDED
 
 
+@pytest.mark.rule("WEA-20")
+@pytest.mark.parametrize(
+    ("more", "code"),
+    [
+        ({"input": {"twice": ["${input.big}", "${input.big}"]}}, "EXPRESSION_ERROR"),
+        ({"concurrency_key": "${input.big}"}, "INPUT_CONTRACT"),
+    ],
+)
+def test_an_input_or_key_beyond_its_bounds_is_a_failure_without_a_task(
+    world: WeaveWorld, more: dict[str, object], code: str
+) -> None:
+    world.define(task("one", on_failure="ignore", **more), task("two"))
+    run = world.begin(value={"big": "x" * 600_000})
+    first, second = world.look(run).activations
+    assert (first.task_id, first.state, first.ignored) == (None, LeafState.FAILED, True)
+    assert canonical.parse(first.error or "")["code"] == code
+    assert second.state is LeafState.ACTIVE
+
+
 @pytest.mark.rule("WEA-13")
 def test_a_running_instance_fails_at_its_deadline_and_one_in_review_stays(
     world: WeaveWorld,

@@ -76,7 +76,7 @@ def _enter(draft: Draft, node: TaskNode) -> Leaf | None:
     )
     try:
         order = _evaluate_order(node, scope)
-    except ExpressionError as error:
+    except (ExpressionError, canonical.InvalidJson) as error:
         failed = replace(
             leaf,
             task_id=None,
@@ -102,8 +102,9 @@ class _Order:
 
 
 def _evaluate_order(node: TaskNode, scope: Scope) -> _Order:
+    """Raises ExpressionError, or InvalidJson for what no payload or key may be (WEA-20)."""
     return _Order(
-        input=canonical.encode(node.input.evaluate(scope)),
+        input=canonical.encode_payload(node.input.evaluate(scope)),
         business_key=_key_text(node.business_key, scope),
         concurrency_key=_key_text(node.concurrency_key, scope),
     )
@@ -113,7 +114,11 @@ def _key_text(template: Template | None, scope: Scope) -> str | None:
     if template is None:
         return None
     value = template.evaluate(scope)
-    return value if isinstance(value, str) else canonical.encode(value)
+    text = value if isinstance(value, str) else canonical.encode(value)
+    if len(text) > limits.CONCURRENCY_KEY_CHARS_MAX:
+        bound = limits.CONCURRENCY_KEY_CHARS_MAX
+        raise canonical.InvalidJson(f"a key has at most {bound} characters, this one {len(text)}")
+    return text
 
 
 def new_task(draft: Draft, node: TaskNode, leaf: Leaf, order: _Order) -> TaskCreated:
@@ -171,17 +176,13 @@ def earliest(*instants: int | None) -> int | None:
     return min(known) if known else None
 
 
-def expression_error(error: ExpressionError) -> str:
+def expression_error(error: ExpressionError | canonical.InvalidJson) -> str:
+    """The leaf's error: an expression that failed, or what it gave that can't be an input."""
+    if isinstance(error, canonical.InvalidJson):
+        return canonical.encode({"code": "INPUT_CONTRACT", "message": error.message})
+    details = {"pointer": error.pointer, "expression": error.expression, "cause": error.code}
     return canonical.encode(
-        {
-            "code": "EXPRESSION_ERROR",
-            "message": error.message,
-            "details": {
-                "pointer": error.pointer,
-                "expression": error.expression,
-                "cause": error.code,
-            },
-        }
+        {"code": "EXPRESSION_ERROR", "message": error.message, "details": details}
     )
 
 
@@ -215,10 +216,11 @@ def _finish(draft: Draft) -> None:
         return
     if draft.missing:
         return
-    text = canonical.encode(output)
-    if len(text) > limits.PAYLOAD_BYTES_MAX:
-        message = f"the output of {definition.name} has {len(text)} bytes"
-        draft.set_stop(StopKind.FAIL, {"code": "OUTPUT_TOO_LARGE", "message": message})
+    try:
+        text = canonical.encode_payload(output)
+    except canonical.InvalidJson as error:
+        message = f"the output of {definition.name} can't be kept: {error.message}"
+        draft.set_stop(StopKind.FAIL, {"code": "OUTPUT_CONTRACT", "message": message})
         return
     draft.output = text
     draft.move(InstanceState.SUCCEEDED)
