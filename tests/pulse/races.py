@@ -42,7 +42,9 @@ def waiting(database: Database) -> int:
 
 
 def deadlocks(database: Database) -> int:
-    """Deadlocks that the server has seen since it started."""
+    """Deadlocks that the server has seen since it started; SQLite has one writer, hence none."""
+    if database.capabilities.name not in _DEADLOCKS:
+        return 0
     with database.reader.connect() as connection:
         return int(connection.execute(_DEADLOCKS[database.capabilities.name]).scalar_one())
 
