@@ -99,7 +99,6 @@ def test_what_kills_its_workers_does_not_hot_loop(world: World) -> None:
 
 
 @pytest.mark.rule("PUL-2")
-@pytest.mark.case("B004")
 def test_a_lease_belongs_to_one_claim_not_to_a_workers_name(world: World) -> None:
     """All turns here come from a worker of one name; only the token counts."""
     first = world.create()
@@ -131,7 +130,6 @@ def test_the_attempt_count_is_the_number_of_attempt_rows(world: World) -> None:
 
 
 @pytest.mark.rule("PUL-3")
-@pytest.mark.case("B001")
 def test_at_most_once_lost_after_the_start_needs_a_person(world: World) -> None:
     task_id = world.create(effect=Effect.AT_MOST_ONCE, max_attempts=3)
     world.running()

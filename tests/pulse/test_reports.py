@@ -188,7 +188,6 @@ def test_another_report_of_a_closed_attempt_is_refused_and_kept(world: World) ->
 
 
 @pytest.mark.rule("PUL-6")
-@pytest.mark.case("B001")
 def test_a_stale_report_is_kept_on_its_attempt_and_moves_nothing(world: World) -> None:
     task_id = world.create()
     lease = world.running()
