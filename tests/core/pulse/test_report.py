@@ -233,6 +233,7 @@ def test_a_final_failure_before_the_start_settles(tainted: bool) -> None:
     assert (answer.state, change.after.phase, change.closed) == ("FAILED", settled, None)
     assert change.event is not None
     assert (change.event.kind, change.event.attempt) == (EventKind.FAILED, None)
+    assert change.event.code == "BUSY"
 
 
 # --- twice, and too late --------------------------------------------------------------------------
@@ -312,12 +313,15 @@ def test_a_report_under_another_token_moves_nothing(
     assert change.late is not None
     assert (change.late.id, change.late.outcome) == ("late-1", told.outcome)
     assert change.late.attempt == (attempt.number if attempt is not None else None)
-    assert (change.late.result, change.late.error) == (told.result, told.error)
+    assert (change.late.result, change.late.result_digest) == (told.result, told.result_digest)
+    assert (change.late.code, change.late.error) == (told.code, told.error)
+    assert (change.late.report_digest, change.late.received_at) == (told.digest, NOW)
     assert change.closed is None, "nothing reported is ever rewritten"
     if before.settled:
         assert change.after == before
         assert change.event is not None
         assert (change.event.kind, change.event.late_report_id) == (EventKind.LATE, "late-1")
+        assert (change.event.code, change.event.attempt) == (told.code, change.late.attempt)
         assert change.event.task_revision == before.revision
     else:
         assert change.after == replace(before, revision=before.revision + 1)
