@@ -39,6 +39,7 @@ def advance(draft: Draft) -> None:
     """
     if not draft.may_advance:
         return
+    draft.evaluated()
     if _evaluate(draft, draft.definition.root) and draft.may_advance:
         _finish(draft)
 

@@ -48,6 +48,10 @@ class InstanceFacts:
     payloads: Mapping[str, object] = field(default_factory=dict)
 
 
+#: Continuations that stand for work: evaluating the instance from its root.
+_UNDONE = frozenset({WakeReason.ADVANCE, WakeReason.QUOTA})
+
+
 class _Continuation(TypedDict):
     wake_at: int | None
     wake_reason: WakeReason | None
@@ -74,7 +78,8 @@ class Draft:
         self.new_id = new_id
         self._was: dict[str, Leaf] = {leaf.id: leaf for leaf in facts.leaves.values()}
         self._superseded: list[Leaf] = []
-        self._continuation: WakeReason | None = None
+        self._ordered = False
+        self._evaluated = False
         self._touched = False
 
     # --- moves ---------------------------------------------------------------------------------
@@ -134,7 +139,13 @@ class Draft:
 
     def order_continuation(self) -> None:
         """Have the engine evaluate the instance again from its root as soon as it may."""
-        self._continuation = WakeReason.ADVANCE
+        self._ordered = True
+        self._evaluated = False
+
+    def evaluated(self) -> None:
+        """The instance has gone as far as it may: what was ordered for it before is done."""
+        self._ordered = False
+        self._evaluated = True
 
     @property
     def may_advance(self) -> bool:
@@ -212,18 +223,21 @@ class Draft:
 
     def _wake(self) -> _Continuation:
         """The continuation that these facts call for (WEA-14); a deadline counts while paused
-        (WEA-13).
+        (WEA-13). One that was ordered before stays until the instance was evaluated: a fact that
+        moves nothing takes it from nobody.
         """
         instance = self.instance
-        if instance.state is InstanceState.CANCELLING and self._continuation is not None:
-            return {"wake_at": self.now, "wake_reason": self._continuation}
-        if instance.state is not InstanceState.RUNNING:
-            return {"wake_at": None, "wake_reason": None}
-        if self.deferred:
-            due = self.now + limits.DEFERRED_ADVANCE_MS * 1000
-            return {"wake_at": due, "wake_reason": WakeReason.QUOTA}
-        if self._continuation is not None and not instance.paused:
-            return {"wake_at": self.now, "wake_reason": self._continuation}
-        if instance.deadline_at is not None:
+        running = instance.state is InstanceState.RUNNING
+        may_go_on = instance.state is InstanceState.CANCELLING or instance.gate_open
+        if running and self.deferred:
+            due_at = self.now + limits.DEFERRED_ADVANCE_MS * 1000
+            if instance.deadline_at is not None:
+                due_at = min(due_at, instance.deadline_at)
+            return {"wake_at": due_at, "wake_reason": WakeReason.QUOTA}
+        if may_go_on and self._ordered:
+            return {"wake_at": self.now, "wake_reason": WakeReason.ADVANCE}
+        if may_go_on and instance.wake_reason in _UNDONE and not self._evaluated:
+            return {"wake_at": instance.wake_at, "wake_reason": instance.wake_reason}
+        if running and instance.deadline_at is not None:
             return {"wake_at": instance.deadline_at, "wake_reason": WakeReason.DEADLINE}
         return {"wake_at": None, "wake_reason": None}

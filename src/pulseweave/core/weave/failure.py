@@ -34,6 +34,16 @@ def stop_for(draft: Draft, leaf: Leaf) -> None:
     draft.set_stop(StopKind.FAIL, {**error_of(leaf), "step": leaf.step_key})
 
 
+def stop_at_deadline(draft: Draft) -> None:
+    """A RUNNING instance whose deadline has passed is to stop, whoever looks first (WEA-13).
+
+    One in review stays as it is, for the evidence.
+    """
+    if draft.instance.state is InstanceState.RUNNING and draft.instance.expired(draft.now):
+        message = "the instance's deadline passed before it was done"
+        draft.set_stop(StopKind.FAIL, {"code": "DEADLINE_EXCEEDED", "message": message})
+
+
 def ignore(draft: Draft, leaf: Leaf) -> None:
     """The error becomes the output, final, and the flow goes on."""
     error = leaf.error or ""

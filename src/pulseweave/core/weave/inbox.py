@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pulseweave.core.pulse.task import EventKind, Outcome, TaskState
 from pulseweave.core.weave.advance import advance
 from pulseweave.core.weave.draft import Draft
-from pulseweave.core.weave.failure import decide_failure
+from pulseweave.core.weave.failure import decide_failure, stop_at_deadline
 from pulseweave.core.weave.leaf import Leaf, OutputRef
 from pulseweave.core.weave.plan import InboxRecord
 from pulseweave.core.weave.settle import settle_stop
@@ -207,6 +207,7 @@ def _collect(draft: Draft, event: StreamEvent, task: TaskFacts | None, leaf: Lea
     if leaf.state is LeafState.NEEDS_REVIEW:
         draft.set_leaf(leaf)
         return Disposition.EVIDENCE
+    stop_at_deadline(draft)
     match event.kind:
         case EventKind.SUCCEEDED:
             _collect_success(draft, task, leaf)

@@ -18,6 +18,7 @@ def settle_stop(draft: Draft) -> None:
     instance = draft.instance
     if instance.state is not InstanceState.CANCELLING:
         return
+    draft.evaluated()
     if any(leaf.state in _OPEN for leaf in draft.leaves.values()):
         return
     stop = instance.stop
