@@ -1,15 +1,19 @@
 """Continue: the only way out of NEEDS_REVIEW (CON-1 to CON-4).
 
 It never unpauses, extends no deadline and withdraws no stop. The declaration is not believed: the
-graph, the tasks and the source events are checked.
+tasks, the source events and the graph are checked, in this order after what all commands check:
+CONTRADICTED, DEADLINE_PASSED (without a stop), NOT_OWNED, EXECUTION_UNSETTLED, INBOX_PENDING,
+UNRESOLVED_STEPS, INTEGRITY_MISMATCH.
 """
 
 from collections.abc import Callable
 
 from pulseweave.core.pulse.task import TaskState
 from pulseweave.core.recovery.command import Continue
-from pulseweave.core.recovery.evidence import refuse_command, refuse_expired
+from pulseweave.core.recovery.evidence import refuse_command, refuse_expired, refuse_unsettled
 from pulseweave.core.recovery.facts import RecoveryFacts
+from pulseweave.core.recovery.integrity import refuse_graph
+from pulseweave.core.recovery.ownership import refuse_foreign
 from pulseweave.core.weave.definition.model import OnFailure
 from pulseweave.core.weave.draft import Draft
 from pulseweave.core.weave.failure import ignore, stop_for
@@ -34,6 +38,18 @@ def applies(facts: RecoveryFacts, command: Continue, *, now: int) -> Rejected | 
         refusal = refuse_expired(facts, now)
         if refusal is not None:
             return refusal
+    return (
+        refuse_foreign(facts)
+        or _refuse_executions(facts)
+        or _refuse_unresolved(facts)
+        or refuse_graph(facts)
+    )
+
+
+def _refuse_executions(facts: RecoveryFacts) -> Rejected | None:
+    """Nothing may be unknown, and whatever settled must have been consumed; what runs for a leaf
+    that waits for it may go on running.
+    """
     unknown = [
         h.task.id for h in facts.histories.values() if h.task.state is TaskState.NEEDS_REVIEW
     ]
@@ -44,17 +60,25 @@ def applies(facts: RecoveryFacts, command: Continue, *, now: int) -> Rejected | 
             rule="CON-1",
             task_ids=unknown,
         )
-    unresolved = [
+    waiting = {
+        leaf.task_id for leaf in facts.base.leaves.values() if leaf.state is LeafState.ACTIVE
+    }
+    over = [h for h in facts.histories.values() if h.task.settled or h.task.id not in waiting]
+    return refuse_unsettled(over)
+
+
+def _refuse_unresolved(facts: RecoveryFacts) -> Rejected | None:
+    unresolved = sorted(
         leaf.step_key for leaf in facts.base.leaves.values() if is_unresolved(facts, leaf)
-    ]
-    if unresolved:
-        return reject(
-            "UNRESOLVED_STEPS",
-            f"unresolved: {', '.join(sorted(unresolved))}",
-            rule="CON-1",
-            steps=sorted(unresolved),
-        )
-    return None
+    )
+    if not unresolved:
+        return None
+    return reject(
+        "UNRESOLVED_STEPS",
+        f"unresolved: {', '.join(unresolved)}",
+        rule="CON-1",
+        steps=unresolved,
+    )
 
 
 def is_unresolved(facts: RecoveryFacts, leaf: Leaf) -> bool:
@@ -65,10 +89,10 @@ def is_unresolved(facts: RecoveryFacts, leaf: Leaf) -> bool:
         return True
     if facts.base.instance.stop is not None or leaf.conclusion_id is not None:
         return False
+    if leaf.state is LeafState.CANCELLED:
+        return True
     policy = facts.base.definition.leaves[leaf.node_key].on_failure
-    return leaf.state is LeafState.CANCELLED or (
-        leaf.undecided_failure and policy is not OnFailure.IGNORE
-    )
+    return leaf.undecided_failure and policy is not OnFailure.IGNORE
 
 
 def decide(
@@ -93,13 +117,12 @@ def decide(
 
 
 def _decide_failures(draft: Draft) -> None:
-    """Failures that were concluded, or came, during the review, in the order in which
-    they settled.
+    """Failures that were concluded, or came, during the review, in the order in which they settled;
+    none any more after the first that stops the instance (WEA-16).
     """
     failed = [leaf for leaf in draft.leaves.values() if leaf.undecided_failure]
     for leaf in sorted(failed, key=lambda leaf: (leaf.settled_at or 0, leaf.step_key)):
-        policy = draft.definition.leaves[leaf.node_key].on_failure
-        if policy is OnFailure.IGNORE:
-            ignore(draft, leaf)
-        else:  # for a FAILED conclusion the policy `review` counts as `fail` (RES-4)
-            stop_for(draft, leaf)
+        if draft.definition.leaves[leaf.node_key].on_failure is not OnFailure.IGNORE:
+            stop_for(draft, leaf)  # for a FAILED conclusion the policy `review` counts as `fail`
+            return
+        ignore(draft, leaf)

@@ -6,6 +6,8 @@ INBOX_PENDING; then STOP_REQUESTED and DEADLINE_PASSED where the operation needs
 is particular to the operation. Which refusal wins is part of the contract (REC-4, REC-11, REC-12).
 """
 
+from collections.abc import Iterable
+
 from pulseweave.core.recovery.command import Command, ResolveStep, RetryStep
 from pulseweave.core.recovery.facts import RecoveryFacts, TaskHistory
 from pulseweave.core.weave.leaf import Leaf
@@ -71,7 +73,7 @@ def refuse_stop(facts: RecoveryFacts) -> Rejected | None:
 
 
 def refuse_expired(facts: RecoveryFacts, now: int) -> Rejected | None:
-    if not facts.base.instance.expired(now):
+    if not facts.base.instance.expired(facts.no_earlier(now)):
         return None
     return reject(
         "DEADLINE_PASSED",
@@ -105,41 +107,10 @@ def find_leaf(facts: RecoveryFacts, command: ResolveStep | RetryStep) -> Leaf | 
     return named
 
 
-def histories_of(facts: RecoveryFacts, leaf: Leaf) -> list[TaskHistory] | Rejected:
-    """Every historical task of the leaf, ownership checked both ways over all of them (REC-9)."""
-    found: list[TaskHistory] = []
-    for activation in facts.activations_of(leaf.step_key):
-        if activation.task_id is None:
-            continue
-        history = facts.histories.get(activation.task_id)
-        if history is None or not _owned(facts, activation, history):
-            return reject(
-                "NOT_OWNED",
-                f"task {activation.task_id} and activation {activation.id} do not name each other",
-                rule="REC-9",
-                task_id=activation.task_id,
-            )
-        found.append(history)
-    claimed = [h for h in facts.histories.values() if h.task.activation_id == leaf.id]
-    if any(history.task.id != leaf.task_id for history in claimed):
-        return reject("NOT_OWNED", f"a foreign task claims activation {leaf.id}", rule="REC-9")
-    return found
-
-
-def _owned(facts: RecoveryFacts, activation: Leaf, history: TaskHistory) -> bool:
-    instance, task = facts.base.instance, history.task
-    return (
-        task.activation_id == activation.id
-        and task.instance_id == instance.id
-        and task.namespace == instance.namespace
-        and activation.namespace == instance.namespace
-        and task.queue in facts.base.definition.queues
-    )
-
-
-def refuse_unsettled(histories: list[TaskHistory]) -> Rejected | None:
+def refuse_unsettled(histories: Iterable[TaskHistory]) -> Rejected | None:
     """Every execution must be known and settled, and its event consumed (RES-1)."""
-    for history in histories:
+    known = list(histories)
+    for history in known:
         task = history.task
         if not task.settled or history.live_attempts or task.holds_key:
             return reject(
@@ -148,6 +119,8 @@ def refuse_unsettled(histories: list[TaskHistory]) -> Rejected | None:
                 task_id=task.id,
                 task_state=task.state.value,
             )
+    for history in known:
+        task = history.task
         if history.consumed_revision is None or history.consumed_revision < task.revision:
             return reject(
                 "INBOX_PENDING",

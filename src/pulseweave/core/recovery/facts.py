@@ -13,6 +13,9 @@ from pulseweave.core.pulse.task import Task
 from pulseweave.core.weave.draft import InstanceFacts
 from pulseweave.core.weave.leaf import Leaf
 
+#: ("application" | "queue", namespace, name)
+Scope = tuple[str, str, str]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskHistory:
@@ -37,15 +40,30 @@ class Sources:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecoveryFacts:
-    """``activations``: every activation of the instance; ``histories``: every task, by id."""
+    """``activations``: every activation of the instance; ``foreign``: those of other instances that
+    name a task of this one. ``histories``: by id, every task of the instance, every task that its
+    activations name, and every direct successor of these, whoever's they are (REC-9). ``room``:
+    open tasks that quotas still allow, by scope; absent means no limit (PUL-12).
+    """
 
     base: InstanceFacts
     activations: tuple[Leaf, ...]
     histories: Mapping[str, TaskHistory]
     sources: Sources
+    foreign: tuple[Leaf, ...] = ()
     late_reports: Mapping[str, LateReport] = field(default_factory=dict)
+    room: Mapping[Scope, int] = field(default_factory=dict)
 
     def activations_of(self, step_key: str) -> tuple[Leaf, ...]:
         """Activations of one leaf by sequence."""
         found = (a for a in self.activations if a.step_key == step_key)
         return tuple(sorted(found, key=lambda leaf: leaf.sequence))
+
+    def histories_of(self, step_key: str) -> list[TaskHistory]:
+        """Every task of one leaf by sequence; their ownership has been checked."""
+        named = (a.task_id for a in self.activations_of(step_key))
+        return [self.histories[task_id] for task_id in named if task_id is not None]
+
+    def no_earlier(self, now: int) -> int:
+        """The time to decide at: never before what the journal has told already (PUL-15)."""
+        return max(now, self.base.instance.journal_at)

@@ -212,14 +212,14 @@ def _continue(facts: RecoveryFacts, now: int) -> OperationState:
     )
 
 
-def blocking(facts: RecoveryFacts) -> list[Blocker]:
+def blocking(facts: RecoveryFacts, *, now: int) -> list[Blocker]:
     """What keeps the instance from going on, in the order in which it has to be cleared
     (REC-19).
     """
-    return list(_blocking(facts))
+    return list(_blocking(facts, now))
 
 
-def _blocking(facts: RecoveryFacts) -> Iterator[Blocker]:
+def _blocking(facts: RecoveryFacts, now: int) -> Iterator[Blocker]:
     instance = facts.base.instance
     if instance.ended:
         return
@@ -242,6 +242,12 @@ def _blocking(facts: RecoveryFacts) -> Iterator[Blocker]:
                 )
         if instance.contradicted:
             yield Blocker(what="CONTRADICTION", who="workflows:recover")
+        if instance.stop is None and instance.expired(facts.no_earlier(now)):
+            yield Blocker(
+                what="DEADLINE_PASSED",
+                who="workflows:control",
+                detail="cancel: after its deadline nothing else leads on",
+            )
         yield Blocker(what="CONTINUE", who="workflows:recover")
     if instance.paused:
         yield Blocker(what="PAUSED", who="workflows:control")

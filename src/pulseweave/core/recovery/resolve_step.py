@@ -8,13 +8,9 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from pulseweave.core.recovery.command import ResolveStep
-from pulseweave.core.recovery.evidence import (
-    find_leaf,
-    histories_of,
-    refuse_command,
-    refuse_unsettled,
-)
+from pulseweave.core.recovery.evidence import find_leaf, refuse_command, refuse_unsettled
 from pulseweave.core.recovery.facts import RecoveryFacts
+from pulseweave.core.recovery.ownership import refuse_foreign
 from pulseweave.core.weave.draft import Draft
 from pulseweave.core.weave.leaf import Leaf, OutputRef
 from pulseweave.core.weave.plan import Conclusion, InstancePlan
@@ -36,10 +32,11 @@ def applies(facts: RecoveryFacts, command: ResolveStep) -> Leaf | Rejected:
     if leaf.state not in _RESOLVABLE or leaf.ignored:
         what = "an ignored failure" if leaf.ignored else leaf.state
         return reject("STEP_NOT_RESOLVABLE", f"step {leaf.step_key} is {what}", rule="RES-1")
-    histories = histories_of(facts, leaf)
-    if isinstance(histories, Rejected):
-        return histories
-    return refuse_unsettled(histories) or leaf
+    return (
+        refuse_foreign(facts, leaf.step_key)
+        or refuse_unsettled(facts.histories_of(leaf.step_key))
+        or leaf
+    )
 
 
 def decide(
@@ -54,10 +51,9 @@ def decide(
     leaf = applies(facts, command)
     if isinstance(leaf, Rejected):
         return leaf
-    refusal = _refuse_result(facts, command, leaf)
-    if refusal is not None:
-        return refusal
-    text = command.result or "null"
+    text = _result(facts, command, leaf)
+    if isinstance(text, Rejected):
+        return text
     draft = Draft(facts.base, now=now, new_id=new_id)
     conclusion = Conclusion(
         id=new_id(),
@@ -88,18 +84,19 @@ def _concluded(leaf: Leaf, conclusion: Conclusion, *, succeeded: bool, now: int)
     return replace(concluded, state=LeafState.FAILED, error=conclusion.result)
 
 
-def _refuse_result(facts: RecoveryFacts, command: ResolveStep, leaf: Leaf) -> Rejected | None:
+def _result(facts: RecoveryFacts, command: ResolveStep, leaf: Leaf) -> str | Rejected:
+    """The output or the error that the conclusion keeps, if it is fit for one (RES-2)."""
     if command.result is None:
         return reject(
             "INVALID_COMMAND", "a conclusion needs a result", rule="RES-2", pointer="/result"
         )
     value = canonical.parse(command.result)
     if not command.succeeded:
-        return _refuse_error(value)
+        return _refuse_error(value) or command.result
     contract = facts.base.definition.leaves[leaf.node_key].output_contract
     problems = contract.check(value) if contract is not None else []
     if not problems:
-        return None
+        return command.result
     return reject(
         "CONTRACT_VIOLATION",
         f"the result does not meet the output contract of {leaf.step_key}",

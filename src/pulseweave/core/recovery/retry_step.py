@@ -1,6 +1,11 @@
 """RetryStep: a new activation of a task leaf, inside the original budget and deadline (RET-1 to
 RET-8).
 
+Order of refusals, after what all commands check: STOP_REQUESTED, DEADLINE_PASSED, those of the
+named activation, STEP_NOT_RETRYABLE, NOT_OWNED, EXECUTION_UNSETTLED, INBOX_PENDING,
+STEP_NOT_RETRYABLE (a known success), DEADLINE_PASSED (the task's), INTEGRITY_MISMATCH,
+BUDGET_EXHAUSTED, QUOTA_EXCEEDED.
+
 What may never happen: more attempts or activations than the definition's ``max_attempts``; another
 deadline, input or key than the first activation's; two successors of one task; a start before
 Continue.
@@ -8,20 +13,20 @@ Continue.
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from itertools import pairwise
 
 from pulseweave.core.pulse.change import TaskCreated
 from pulseweave.core.pulse.task import Queued, Task, TaskState
 from pulseweave.core.recovery.command import RetryStep
 from pulseweave.core.recovery.evidence import (
     find_leaf,
-    histories_of,
     refuse_command,
     refuse_expired,
     refuse_stop,
     refuse_unsettled,
 )
 from pulseweave.core.recovery.facts import RecoveryFacts, TaskHistory
+from pulseweave.core.recovery.integrity import refuse_history
+from pulseweave.core.recovery.ownership import refuse_foreign
 from pulseweave.core.weave.draft import Draft
 from pulseweave.core.weave.leaf import Leaf
 from pulseweave.core.weave.plan import InstancePlan
@@ -64,14 +69,17 @@ def applies(facts: RecoveryFacts, command: RetryStep, *, now: int) -> Retryable 
             f"step {leaf.step_key} never had a task: there is nothing to repeat",
             rule="WEA-20",
         )
-    histories = histories_of(facts, leaf)
-    if isinstance(histories, Rejected):
-        return histories
+    foreign = refuse_foreign(facts, leaf.step_key)
+    if foreign is not None:
+        return foreign
+    histories = facts.histories_of(leaf.step_key)
     return (
         _refuse_executions(leaf, histories)
-        or _refuse_instants(histories[0].task, now)
-        or _refuse_mismatch(facts, leaf, histories)
-        or _budget(facts, leaf, histories)
+        or _refuse_instants(histories[0].task, facts.no_earlier(now))
+        or refuse_history(facts, leaf)
+        or _refuse_budget(facts, leaf, histories)
+        or _refuse_quota(facts, histories[0].task)
+        or Retryable(leaf=leaf, histories=histories, attempts_left=_left(facts, leaf, histories))
     )
 
 
@@ -159,61 +167,36 @@ def _refuse_instants(first: Task, now: int) -> Rejected | None:
     return None
 
 
-def _refuse_mismatch(
+def _left(facts: RecoveryFacts, leaf: Leaf, histories: list[TaskHistory]) -> int:
+    """What is left of the definition's attempts (RET-4)."""
+    original = facts.base.definition.leaves[leaf.node_key].max_attempts
+    return original - sum(history.attempt_rows for history in histories)
+
+
+def _refuse_budget(
     facts: RecoveryFacts, leaf: Leaf, histories: list[TaskHistory]
 ) -> Rejected | None:
-    """The history must be whole and of one kind (RET-2)."""
-    node = facts.base.definition.leaves[leaf.node_key]
-    activations = facts.activations_of(leaf.step_key)
-    first = histories[0]
-    problem: str | None = None
-    if [a.sequence for a in activations] != list(range(1, len(activations) + 1)):
-        problem = "activation sequence is not contiguous from 1"
-    elif len(histories) != len(activations):
-        problem = "an activation has no task"
-    elif first.task.queue != node.queue or first.spec.handler != node.handler:
-        problem = "the task is not what the definition says"
-    for before, after in pairwise(histories):
-        if after.spec.retry_of != before.task.id:
-            problem = f"task {after.task.id} is not the retry of {before.task.id}"
-    for history in histories:
-        if history.attempt_rows != history.task.attempt_count:
-            problem = f"attempt rows of {history.task.id} are not its attempt_count"
-        elif _fixed(history) != _fixed(first):
-            problem = f"task {history.task.id} differs in handler, input, queue, priority or policy"
-    if problem is None:
+    original = facts.base.definition.leaves[leaf.node_key].max_attempts
+    used = original - _left(facts, leaf, histories)
+    if used < original and len(histories) < original:
         return None
-    return reject("INTEGRITY_MISMATCH", problem, rule="RET-2", step_key=leaf.step_key)
-
-
-def _fixed(history: TaskHistory) -> tuple[object, ...]:
-    task, spec = history.task, history.spec
-    return (
-        spec.handler,
-        spec.input_digest,
-        spec.backoff,
-        spec.business_key,
-        task.queue,
-        task.priority,
-        task.effect,
-        task.lease_ms,
-        task.attempt_timeout_ms,
-        task.deadline_at,
-        task.start_by,
-        task.key,
+    return reject(
+        "BUDGET_EXHAUSTED",
+        f"{used} attempts and {len(histories)} activations are used, of {original} each",
+        rule="RET-4" if used >= original else "RET-5",
+        attempts_used=used,
+        activations=len(histories),
+        max_attempts=original,
     )
 
 
-def _budget(facts: RecoveryFacts, leaf: Leaf, histories: list[TaskHistory]) -> Retryable | Rejected:
-    original = facts.base.definition.leaves[leaf.node_key].max_attempts
-    used = sum(history.attempt_rows for history in histories)
-    if used >= original or len(histories) >= original:
-        return reject(
-            "BUDGET_EXHAUSTED",
-            f"{used} attempts and {len(histories)} activations are used, of {original} each",
-            rule="RET-4" if used >= original else "RET-5",
-            attempts_used=used,
-            activations=len(histories),
-            max_attempts=original,
-        )
-    return Retryable(leaf=leaf, histories=histories, attempts_left=original - used)
+def _refuse_quota(facts: RecoveryFacts, task: Task) -> Rejected | None:
+    """The new task needs room like any other (RET-7)."""
+    for kind, name in (("application", task.application), ("queue", task.queue)):
+        if facts.room.get((kind, task.namespace, name), 1) < 1:
+            return reject(
+                "QUOTA_EXCEEDED",
+                f"the {kind} {name} has no room for another open task",
+                rule="PUL-12",
+            )
+    return None

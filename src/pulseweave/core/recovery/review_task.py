@@ -12,6 +12,7 @@ from pulseweave.core.pulse.task import TaskState
 from pulseweave.core.recovery.command import ReviewTask
 from pulseweave.core.recovery.evidence import refuse_command
 from pulseweave.core.recovery.facts import RecoveryFacts, TaskHistory
+from pulseweave.core.recovery.ownership import refuse_foreign
 from pulseweave.core.weave.draft import Draft
 from pulseweave.core.weave.plan import InstancePlan
 from pulseweave.kernel.errors import Rejected, reject
@@ -33,8 +34,11 @@ def applies(facts: RecoveryFacts, command: ReviewTask) -> TaskHistory | Rejected
         return refusal
     history = facts.histories.get(command.task_id)
     owner = next((a for a in facts.activations if a.task_id == command.task_id), None)
-    if history is None or owner is None or history.task.activation_id != owner.id:
+    if history is None or owner is None:
         return reject("NOT_OWNED", f"task {command.task_id} is not of this instance", rule="REC-9")
+    foreign = refuse_foreign(facts, owner.step_key)
+    if foreign is not None:
+        return foreign
     task = history.task
     if task.revision != command.expected_task_revision:
         return reject(

@@ -2,20 +2,22 @@
 RET-2).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from sqlalchemy import case, func, select
 
 from pulseweave.core.pulse.change import LateReport
 from pulseweave.core.pulse.task import Outcome
-from pulseweave.core.recovery.facts import RecoveryFacts, Sources, TaskHistory
+from pulseweave.core.recovery.facts import RecoveryFacts, Scope, Sources, TaskHistory
 from pulseweave.core.weave.definition.model import Definition
 from pulseweave.core.weave.draft import InstanceFacts
 from pulseweave.core.weave.instance import Instance
+from pulseweave.core.weave.leaf import Leaf
 from pulseweave.core.weave.states import InboxState
 from pulseweave.store import schema as t
 from pulseweave.store.facts import instances as facts
-from pulseweave.store.facts.tasks import tasks_of_instance
+from pulseweave.store.facts.tasks import specs, tasks_by_id, tasks_of_instance
+from pulseweave.store.rows_weave import leaf_from_row
 from pulseweave.store.setwise import in_keys
 from pulseweave.store.tx import Tx
 
@@ -41,37 +43,72 @@ _ATTEMPTS = (
 _LATE = select(t.late_reports).where(in_keys(t.late_reports.c.task_id, "ids"))
 
 
-def load_recovery_facts(tx: Tx, instance: Instance, definition: Definition) -> RecoveryFacts:
-    """The instance with its whole history. Its row is held; its unsettled tasks are too."""
+_NAMING = select(t.activations).where(in_keys(t.activations.c.task_id, "ids"))
+_SUCCESSORS = select(t.task_specs.c.task_id).where(in_keys(t.task_specs.c.retry_of, "ids"))
+
+
+def load_recovery_facts(
+    tx: Tx, instance: Instance, definition: Definition, *, room: Mapping[Scope, int]
+) -> RecoveryFacts:
+    """The instance with its whole history. Its row is held; its unsettled tasks are too.
+
+    ``room``: what quotas allow, counted by whoever holds their locks or only looks (PUL-12).
+    """
     activations = facts.all_activations(tx, instance.id)
     leaves = {leaf.step_key: leaf for leaf in activations if leaf.current}
-    tasks = tasks_of_instance(tx, instance.id)
-    ids = sorted(task.id for task, _ in tasks)
-    counts = {row.task_id: row for row in tx.rows(_ATTEMPTS, {"ids": ids})} if ids else {}
-    consumed = facts.consumed_revisions(tx, instance.id)
-    histories = {}
-    for task, spec in tasks:
-        row = counts.get(task.id)
-        histories[task.id] = TaskHistory(
-            task=task,
-            spec=spec,
-            attempt_rows=int(row.attempt_rows) if row is not None else 0,
-            live_attempts=int(row.live) if row is not None else 0,
-            unknown_attempts=int(row.unknown) if row is not None else 0,
-            consumed_revision=consumed.get(task.id),
-        )
+    histories = _histories(tx, instance, activations)
     records = facts.open_records(tx, instance.id)
     return RecoveryFacts(
         base=InstanceFacts(definition=definition, instance=instance, leaves=leaves),
         activations=activations,
+        foreign=_foreign(tx, instance, histories),
         histories=histories,
         sources=Sources(
             pending=records.get(InboxState.PENDING.value, 0),
             quarantined=records.get(InboxState.QUARANTINED.value, 0),
             unconsumed=facts.has_unconsumed(tx, instance.id, instance.partition_id),
         ),
-        late_reports=late_reports_of(tx, ids),
+        late_reports=late_reports_of(tx, sorted(histories)),
+        room=room,
     )
+
+
+def _histories(tx: Tx, instance: Instance, activations: Iterable[Leaf]) -> dict[str, TaskHistory]:
+    """Tasks of the instance, tasks that its activations name, and successors of all these, in order
+    of creation: ownership is looked at from both sides (REC-9).
+    """
+    tasks = {task.id: (task, spec) for task, spec in tasks_of_instance(tx, instance.id)}
+    named = {a.task_id for a in activations if a.task_id is not None} | tasks.keys()
+    if named:
+        successors = {row.task_id for row in tx.rows(_SUCCESSORS, {"ids": sorted(named)})}
+        elsewhere = (named | successors) - tasks.keys()
+        if elsewhere:
+            known = specs(tx, elsewhere)
+            tasks |= {id_: (task, known[id_]) for id_, task in tasks_by_id(tx, elsewhere).items()}
+    counts = (
+        {row.task_id: row for row in tx.rows(_ATTEMPTS, {"ids": sorted(tasks)})} if tasks else {}
+    )
+    consumed = facts.consumed_revisions(tx, instance.id)
+    histories = {}
+    for task_id, (task, spec) in sorted(tasks.items()):
+        row = counts.get(task_id)
+        histories[task_id] = TaskHistory(
+            task=task,
+            spec=spec,
+            attempt_rows=int(row.attempt_rows) if row is not None else 0,
+            live_attempts=int(row.live) if row is not None else 0,
+            unknown_attempts=int(row.unknown) if row is not None else 0,
+            consumed_revision=consumed.get(task_id),
+        )
+    return histories
+
+
+def _foreign(tx: Tx, instance: Instance, histories: Mapping[str, TaskHistory]) -> tuple[Leaf, ...]:
+    """Activations of other instances that name one of these tasks."""
+    if not histories:
+        return ()
+    naming = (leaf_from_row(row) for row in tx.rows(_NAMING, {"ids": sorted(histories)}))
+    return tuple(leaf for leaf in naming if leaf.instance_id != instance.id)
 
 
 def late_reports_of(tx: Tx, task_ids: Sequence[str]) -> dict[str, LateReport]:

@@ -2,12 +2,14 @@
 too.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from pulseweave.core.identity import Permission, Principal
-from pulseweave.core.weave.draft import Draft, InstanceFacts
+from pulseweave.core.recovery.operations import Blocker, blocking
+from pulseweave.core.weave.draft import Draft
+from pulseweave.core.weave.instance import Instance
 from pulseweave.core.weave.plan import InstancePlan
 from pulseweave.kernel import canonical
 from pulseweave.kernel.errors import reject
@@ -17,6 +19,7 @@ from pulseweave.store.changes.audit import WorkflowAudit, insert_audits
 from pulseweave.store.changes.weave import NOTHING_LOCKED, apply_plans
 from pulseweave.store.engine import Database
 from pulseweave.store.facts import instances as facts
+from pulseweave.store.facts.recovery import load_recovery_facts
 from pulseweave.store.rows_weave import instance_from_row
 from pulseweave.store.tx import Tx
 from pulseweave.txn.identity import read_principal
@@ -78,20 +81,19 @@ def _acknowledge(tx: Tx, command: Acknowledgement, ids: IdSource) -> Mapping[str
         )
     if not instance.contradicted:
         raise reject("NOT_IN_REVIEW", "nothing contradicts what was settled", rule="REC-13")
-    base = InstanceFacts(definition=definition, instance=instance, leaves={})
-    draft = Draft(base, now=tx.now(), new_id=ids.next)
+    known = load_recovery_facts(tx, instance, definition, room={})
+    draft = Draft(known.base, now=tx.now(), new_id=ids.next)
     draft.instance = replace(draft.instance, contradicted=False)
     plan = draft.finish(actor=principal.actor, cause=OPERATION)
-    receipt = _record(tx, command, principal, plan, operation_id=ids.next())
+    seen = replace(known, base=replace(known.base, instance=plan.after))
+    receipt = _receipt(plan.after, blocking(seen, now=draft.now), operation_id=ids.next())
+    _record(tx, command, principal, plan, receipt=receipt)
     apply_plans(tx, [plan], [], NOTHING_LOCKED)
     return receipt
 
 
-def _record(
-    tx: Tx, command: Acknowledgement, principal: Principal, plan: InstancePlan, *, operation_id: str
-) -> dict[str, Any]:
-    after = plan.after
-    receipt: dict[str, Any] = {
+def _receipt(after: Instance, blockers: Iterable[Blocker], *, operation_id: str) -> dict[str, Any]:
+    return {
         "operation": OPERATION,
         "operation_id": operation_id,
         "instance_id": after.id,
@@ -102,11 +104,22 @@ def _record(
         "revision": str(after.revision),
         "control_revision": str(after.control_revision),
         "deadline_at": after.deadline_at,
-        "blocking": [],
+        "blocking": [asdict(blocker) for blocker in blockers],
         "details": {},
         "warnings": [],
         "dry_run": False,
     }
+
+
+def _record(
+    tx: Tx,
+    command: Acknowledgement,
+    principal: Principal,
+    plan: InstancePlan,
+    *,
+    receipt: Mapping[str, Any],
+) -> None:
+    after, operation_id = plan.after, receipt["operation_id"]
     audit = WorkflowAudit(
         id=operation_id,
         namespace=after.namespace,
@@ -137,4 +150,3 @@ def _record(
         actor=principal.actor,
         at=after.journal_at,
     )
-    return receipt

@@ -14,7 +14,6 @@ from pulseweave.kernel.errors import Rejected
 from pulseweave.kernel.ids import IdSource
 from pulseweave.store.engine import Database
 from pulseweave.txn.recovery.run import Context, Request, Verdict, recover
-from pulseweave.txn.weave.quota import quota_refusal
 
 
 def execute(database: Database, request: Request, *, ids: IdSource) -> Mapping[str, Any]:
@@ -28,9 +27,6 @@ def execute(database: Database, request: Request, *, ids: IdSource) -> Mapping[s
         )
         if isinstance(answer, Rejected):
             return answer
-        room = context.quotas.room()
-        if not room.take([answer.created.task]):
-            return quota_refusal(room)
         return Verdict(
             plan=answer.plan,
             prior=_prior(facts, command),

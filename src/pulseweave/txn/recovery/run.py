@@ -8,7 +8,7 @@ leaves the key free.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any, Protocol
 
@@ -72,7 +72,6 @@ class Context:
     actor: str
     operation_id: str
     execution_audit_id: str
-    quotas: Quotas
 
 
 class Decide(Protocol):
@@ -135,14 +134,13 @@ def _recover(tx: Tx, request: Request, decide: Decide, ids: IdSource) -> Mapping
     )
     if stored is not None:
         return stored
-    facts = load_recovery_facts(tx, held.instance, held.definition)
+    facts = load_recovery_facts(tx, held.instance, held.definition, room=held.quotas.counted)
     context = Context(
-        now=tx.now(),
+        now=facts.no_earlier(tx.now()),
         new_id=ids.next,
         actor=request.principal.actor,
         operation_id=ids.next(),
         execution_audit_id=ids.next(),
-        quotas=held.quotas,
     )
     verdict = decide(facts, context)
     if isinstance(verdict, Rejected):
@@ -223,16 +221,7 @@ def _receipt(
         "revision": str(after.revision),
         "control_revision": str(after.control_revision),
         "deadline_at": after.deadline_at,
-        "blocking": [
-            {
-                "what": blocker.what,
-                "who": blocker.who,
-                "step_key": blocker.step_key,
-                "task_id": blocker.task_id,
-                "detail": blocker.detail,
-            }
-            for blocker in blocking(seen)
-        ],
+        "blocking": [asdict(blocker) for blocker in blocking(seen, now=context.now)],
         "details": dict(verdict.details or {}),
         "warnings": list(verdict.warnings),
         "dry_run": False,

@@ -15,6 +15,7 @@ from pulseweave.store.tx import Tx
 from pulseweave.store.views import instances as views
 from pulseweave.store.views.tasks import TaskDetail, task_details
 from pulseweave.txn.weave.catalogue import definitions_of
+from pulseweave.txn.weave.quota import count_quotas
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +47,7 @@ def instance_detail(tx: Tx, namespace: str, instance_id: str) -> Detail | None:
         return None
     facts = _facts(tx, instance)
     payloads = views.payload_texts(tx, instance_id)
+    now = tx.now()
     refs = [leaf.output for leaf in facts.activations if leaf.output is not None]
     return Detail(
         instance=instance,
@@ -55,8 +57,8 @@ def instance_detail(tx: Tx, namespace: str, instance_id: str) -> Detail | None:
         outputs=output_texts(tx, refs),
         input=payloads.get("input", "null"),
         output=payloads.get("output"),
-        items=items(facts, now=tx.now()),
-        blocking=blocking(facts),
+        items=items(facts, now=now),
+        blocking=blocking(facts, now=now),
     )
 
 
@@ -71,5 +73,11 @@ def open_reviews(
 
 
 def _facts(tx: Tx, instance: Instance) -> RecoveryFacts:
+    """What the recovery commands would decide from, quotas included, seen without a lock
+    (REC-15).
+    """
     definition = definitions_of(tx, [instance.definition_id])[instance.definition_id]
-    return load_recovery_facts(tx, instance, definition)
+    application = (instance.namespace, instance.application)
+    queues = ((instance.namespace, queue) for queue in definition.queues)
+    room = count_quotas(tx, [application], queues).counted
+    return load_recovery_facts(tx, instance, definition, room=room)

@@ -10,12 +10,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from pulseweave.core.pulse.task import Task
+from pulseweave.core.recovery.facts import Scope
 from pulseweave.kernel.errors import Rejected, reject
 from pulseweave.store import locks
 from pulseweave.store.facts import queues as facts
 from pulseweave.store.tx import Tx
-
-Scope = tuple[str, str, str]
 
 
 @dataclass(slots=True)
@@ -67,7 +66,6 @@ def lock_quotas(
     are applications to lock for another count.
     """
     limited = facts.open_task_limits(tx, applications, queues)
-    counted: dict[Scope, int] = {}
     for namespace, name in sorted({*limited.applications, *also}):
         locks.lock_application(tx, namespace, name)
     if between is not None:
@@ -77,11 +75,19 @@ def lock_quotas(
         by_namespace.setdefault(namespace, []).append(name)
     for namespace, names in sorted(by_namespace.items()):
         locks.lock_queues(tx, namespace, names)
-    fresh = facts.open_task_limits(tx, limited.applications, limited.queues)
-    for (namespace, name), limit in fresh.applications.items():
+    return count_quotas(tx, limited.applications, limited.queues)
+
+
+def count_quotas(
+    tx: Tx, applications: Iterable[tuple[str, str]], queues: Iterable[tuple[str, str]]
+) -> Quotas:
+    """Count what is open against the limits set; exact for whoever holds the owners' locks."""
+    counted: dict[Scope, int] = {}
+    limited = facts.open_task_limits(tx, applications, queues)
+    for (namespace, name), limit in limited.applications.items():
         used = facts.open_tasks_of_application(tx, namespace, name)
         counted["application", namespace, name] = max(0, limit - used)
-    for (namespace, name), limit in fresh.queues.items():
+    for (namespace, name), limit in limited.queues.items():
         used = facts.open_tasks_of_queue(tx, namespace, name)
         counted["queue", namespace, name] = max(0, limit - used)
     return Quotas(counted)
