@@ -112,9 +112,9 @@ def _evaluate_order(node: TaskNode, scope: Scope) -> _Order:
 
 
 def _key_text(template: Template | None, scope: Scope) -> str | None:
-    if template is None:
+    value = template.evaluate(scope) if template is not None else None
+    if value is None:  # an expression that gives null gives no key
         return None
-    value = template.evaluate(scope)
     text = value if isinstance(value, str) else canonical.encode(value)
     if len(text) > limits.CONCURRENCY_KEY_CHARS_MAX:
         bound = limits.CONCURRENCY_KEY_CHARS_MAX

@@ -7,8 +7,9 @@ to be mended. Nothing here guesses: a mismatch is never waved through.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
-from pulseweave.core.pulse.task import EventKind, Outcome, TaskState
+from pulseweave.core.pulse.task import SETTLED, EventKind, Outcome, TaskState
 from pulseweave.core.weave.advance import advance
 from pulseweave.core.weave.draft import Draft
 from pulseweave.core.weave.failure import decide_failure, stop_at_deadline
@@ -150,8 +151,9 @@ def consume(
     ``historical``: activations of the instance that are not current, by id, as far as events name
     them.
     """
-    leaf = _owner(draft, event, task, historical)
-    disposition = _collect(draft, event, task, leaf)
+    leaf, known = _owner(draft, event, task, historical)
+    _check_told(event, known)
+    disposition = _collect(draft, event, known, leaf)
     if disposition is Disposition.APPLIED:
         advance(draft)
         settle_stop(draft)
@@ -165,9 +167,9 @@ def consume(
 
 def _owner(
     draft: Draft, event: StreamEvent, task: TaskFacts | None, historical: Mapping[str, Leaf]
-) -> Leaf:
-    """The activation that the event is about; ownership holds both ways or the record is set aside
-    (REC-9).
+) -> tuple[Leaf, TaskFacts]:
+    """The activation that the event is about, and its task; ownership holds both ways or the record
+    is set aside (REC-9).
     """
     by_id = {leaf.id: leaf for leaf in draft.leaves.values()}
     leaf = by_id.get(event.activation_id) or historical.get(event.activation_id)
@@ -192,12 +194,43 @@ def _owner(
             QuarantineCause.TASK_REVISION_MISMATCH,
             {**claims, "event": event.task_revision, "task_revision": task.revision},
         )
-    return leaf
+    return leaf, task
 
 
-def _collect(draft: Draft, event: StreamEvent, task: TaskFacts | None, leaf: Leaf) -> Disposition:
-    if task is None:  # _owner has refused this
-        raise Quarantined(QuarantineCause.OWNERSHIP_MISMATCH, {"task": event.task_id})
+#: What a task may have become since it told an event: settled for ever, or by a verdict (PUL-1).
+_SINCE: Mapping[EventKind, frozenset[TaskState]] = MappingProxyType(
+    {
+        EventKind.SUCCEEDED: frozenset({TaskState.SUCCEEDED}),
+        EventKind.FAILED: frozenset({TaskState.FAILED}),
+        EventKind.CANCELLED: frozenset({TaskState.CANCELLED}),
+        EventKind.NEEDS_REVIEW: frozenset(
+            {TaskState.NEEDS_REVIEW, TaskState.SUCCEEDED, TaskState.FAILED}
+        ),
+        EventKind.LATE: SETTLED,
+    }
+)
+
+
+def _check_told(event: StreamEvent, task: TaskFacts) -> None:
+    """The task is what the event says, or what may have become of it since; a missing result is
+    never taken for null.
+    """
+    possible = _SINCE[event.kind]
+    if event.kind is EventKind.NEEDS_REVIEW and task.revision == event.task_revision:
+        possible = frozenset({TaskState.NEEDS_REVIEW})
+    if task.state not in possible:
+        raise Quarantined(
+            QuarantineCause.TASK_STATE_MISMATCH,
+            {"task": task.task_id, "event": event.kind.value, "task_state": task.state.value},
+        )
+    told = {EventKind.SUCCEEDED: task.result, EventKind.FAILED: task.error}
+    if told.get(event.kind, "") is None:
+        raise Quarantined(
+            QuarantineCause.RESULT_MISSING, {"task": task.task_id, "event": event.kind.value}
+        )
+
+
+def _collect(draft: Draft, event: StreamEvent, task: TaskFacts, leaf: Leaf) -> Disposition:
     if event.kind is EventKind.LATE:
         _collect_late(draft, event, task, leaf)
         return Disposition.LATE
@@ -225,7 +258,7 @@ def _collect(draft: Draft, event: StreamEvent, task: TaskFacts | None, leaf: Lea
 
 
 def _collect_success(draft: Draft, task: TaskFacts, leaf: Leaf) -> None:
-    text = task.result if task.result is not None else "null"
+    text = task.result or ""  # a missing one has been set aside
     contract = draft.definition.leaves[leaf.node_key].output_contract
     value = canonical.parse(text)
     if contract is not None and contract.check(value):
@@ -239,11 +272,11 @@ def _collect_success(draft: Draft, task: TaskFacts, leaf: Leaf) -> None:
 
 def _collect_late(draft: Draft, event: StreamEvent, task: TaskFacts, leaf: Leaf) -> None:
     """A late fact moves nothing; where it tells another outcome the instance is contradicted
-    (PUL-17).
+    (PUL-17). UNKNOWN tells none.
     """
     if leaf.current:
         draft.set_leaf(replace(leaf))
-    differs = event.late_outcome is not None and event.late_outcome.value != task.state.value
-    if differs and not draft.instance.contradicted:
+    told = None if event.late_outcome is Outcome.UNKNOWN else event.late_outcome
+    if told is not None and told.value != task.state.value:
         draft.instance = replace(draft.instance, contradicted=True)
     draft.touch()
