@@ -10,7 +10,6 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
-from urllib.parse import unquote
 
 import msgspec
 from starlette.applications import Starlette
@@ -27,6 +26,7 @@ from pulseweave.api.table import PREFIX, TABLE
 from pulseweave.api.wakeups import Wakeups
 from pulseweave.app.facade import Facade
 from pulseweave.kernel.errors import WeaveError, reject
+from pulseweave.kernel.json_errors import short_key, short_pointer
 from pulseweave.kernel.points import reach
 from pulseweave.wire.worker import TurnRequest, TurnResponse
 
@@ -77,8 +77,8 @@ class Api:
             call = Call(
                 app=self.app,
                 principal=principal,
-                path={name: unquote(value) for name, value in request.path_params.items()},
-                query=dict(request.query_params),
+                path=request.path_params,
+                query=known_query(endpoint, request),
                 key=request.headers.get("idempotency-key"),
                 body=body,
             )
@@ -92,15 +92,17 @@ class Api:
 
     async def _body(self, endpoint: Endpoint, request: Request) -> bytes:
         """The body within its bound; a declared length beyond it is refused before it is read."""
+        told = f"at most {endpoint.bytes_max} bytes are allowed"
+        too_large = reject("PAYLOAD_TOO_LARGE", told, pointer="")
         declared = request.headers.get("content-length", "")
         if declared.isdecimal() and int(declared) > endpoint.bytes_max + 65_536:
-            raise reject("PAYLOAD_TOO_LARGE", f"at most {endpoint.bytes_max} bytes are allowed")
+            raise too_large
         chunks: list[bytes] = []
         size = 0
         async for chunk in request.stream():
             size += len(chunk)
             if size > endpoint.bytes_max + 65_536:
-                raise reject("PAYLOAD_TOO_LARGE", f"at most {endpoint.bytes_max} bytes are allowed")
+                raise too_large
             chunks.append(chunk)
         return b"".join(chunks)
 
@@ -138,8 +140,24 @@ def bearer(header: str | None) -> str | None:
     return token.strip() if scheme.lower() == "bearer" else None
 
 
+def known_query(endpoint: Endpoint, request: Request) -> dict[str, str]:
+    """The query's parameters: only those of the endpoint, each once. Raises INVALID_COMMAND."""
+    found: dict[str, str] = {}
+    for name, text in request.query_params.multi_items():
+        if name not in endpoint.query:
+            known = ", ".join(endpoint.query) or "none"
+            message = f"there is no parameter {short_key(name)} here; known: {known}"
+            raise reject("INVALID_COMMAND", message, pointer=short_pointer([name]))
+        if name in found:
+            raise reject("INVALID_COMMAND", f"{name} stands twice in the query", pointer=f"/{name}")
+        found[name] = text
+    return found
+
+
 def _route(api: Api, path: str, endpoints: list[Endpoint]) -> Route:
     by_method = {endpoint.method: endpoint for endpoint in endpoints}
+    if "GET" in by_method:
+        by_method["HEAD"] = by_method["GET"]  # the route answers it; the server leaves the body out
 
     async def serve(request: Request) -> Response:
         return await api.call(by_method[request.method], request)
@@ -148,8 +166,10 @@ def _route(api: Api, path: str, endpoints: list[Endpoint]) -> Route:
 
 
 def _fault(code: str) -> Callable[[Request, Exception], Awaitable[Response]]:
-    async def answer(request: Request, _: Exception) -> Response:
-        return problem_response(reject(code, f"{request.method} {request.url.path}"))
+    async def answer(request: Request, error: Exception) -> Response:
+        response = problem_response(reject(code, f"{request.method} {request.url.path}"))
+        response.headers.update(getattr(error, "headers", None) or {})  # Allow, of a 405
+        return response
 
     return answer
 
@@ -167,5 +187,6 @@ def make_asgi(app: Facade, *, threads: int, extra: list[Any] | None = None) -> S
         routes=routes,
         exception_handlers={404: _fault("NOT_FOUND"), 405: _fault("METHOD_NOT_ALLOWED")},
     )
+    asgi.router.redirect_slashes = False  # a path is right or it isn't
     asgi.state.api = api
     return asgi

@@ -6,13 +6,13 @@ from typing import Any
 
 import msgspec
 
-from pulseweave.api.endpoint import Endpoint
+from pulseweave.api.endpoint import WHOLE_MAX, Endpoint
 from pulseweave.api.table import PREFIX, TABLE
 from pulseweave.kernel.codes import CODES
 from pulseweave.wire.admin import Problem
 
 _PARAMETER = re.compile(r"\{(\w+)\}")
-_ALWAYS = ("UNAUTHENTICATED", "DATABASE_UNAVAILABLE")
+_ALWAYS = ("UNAUTHENTICATED", "INVALID_COMMAND", "DATABASE_UNAVAILABLE")
 
 
 def document(version: str) -> dict[str, Any]:
@@ -85,9 +85,7 @@ def codes_of(endpoint: Endpoint) -> list[str]:
     if endpoint.permission is not None:
         codes.append("PERMISSION_DENIED")
     if endpoint.body is not None:
-        codes += ["INVALID_JSON", "INVALID_COMMAND", "PAYLOAD_TOO_LARGE"]
-    if endpoint.query or "{" in endpoint.path:
-        codes.append("INVALID_COMMAND")
+        codes += ["INVALID_JSON", "PAYLOAD_TOO_LARGE"]
     if endpoint.method != "GET":
         codes.append("OUTCOME_UNKNOWN")
     if endpoint.keyed:
@@ -106,15 +104,15 @@ def _parameters(endpoint: Endpoint) -> Iterable[dict[str, Any]]:
     for name in _PARAMETER.findall(endpoint.path):
         kind: dict[str, Any] = {"type": "string", "minLength": 1}
         if name == "version":
-            kind = {"type": "integer", "minimum": 1, "maximum": 999_999_999}
+            kind = {"type": "integer", "minimum": 1, "maximum": WHOLE_MAX}
         yield {"name": name, "in": "path", "required": True, "schema": kind}
-    for name, meaning in endpoint.query.items():
+    for name, parameter in endpoint.query.items():
         yield {
             "name": name,
             "in": "query",
-            "required": False,
-            "description": meaning,
-            "schema": {"type": "string"},
+            "required": parameter.required,
+            "description": parameter.meaning,
+            "schema": dict(parameter.schema),
         }
     if endpoint.keyed:
         yield {

@@ -141,7 +141,7 @@ class Workflows:
         limit: int,
     ) -> Page[Any]:
         require(principal, Permission.AUDIT_READ)
-        return read(
+        page = read(
             self.core.database,
             lambda tx: instance_views.audit(
                 tx,
@@ -152,6 +152,9 @@ class Workflows:
                 limit=limit,
             ),
         )
+        if page is None:
+            raise instance_not_found(instance_id or "")
+        return page
 
 
 def instance_not_found(instance_id: str) -> Rejected:

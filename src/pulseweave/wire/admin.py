@@ -4,7 +4,7 @@ from typing import Annotated
 
 import msgspec
 
-from pulseweave.wire.base import Id, Instant, Json, Wire
+from pulseweave.wire.base import ApplicationName, Id, Instant, Json, QueueName, TokenName, Wire
 
 Limit = Annotated[int, msgspec.Meta(ge=1, le=1_000_000_000)]
 
@@ -70,10 +70,10 @@ class NamespaceList(Wire, frozen=True, kw_only=True):
 class CreateToken(Wire, frozen=True, kw_only=True):
     """``queues`` null with ``all_queues`` false: no queue at all. Deny by default."""
 
-    name: str
-    application: str = "default"
+    name: TokenName
+    application: ApplicationName = "default"
     permissions: list[str]
-    queues: list[str] = []
+    queues: Annotated[list[QueueName], msgspec.Meta(max_length=1000)] = []
     all_queues: bool = False
     expires_in: str | None = None
 

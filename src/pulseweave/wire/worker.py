@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from pulseweave.wire.base import Id, Instant, Json, Revision, Wire
+from pulseweave.wire.base import Id, Instant, Json, QueueName, Revision, Wire
 
 Count = Annotated[int, msgspec.Meta(ge=1, le=1000)]
 
@@ -59,7 +59,7 @@ class Hold(Wire, frozen=True, kw_only=True):
 class Claim(Wire, frozen=True, kw_only=True):
     """Ask for at most ``limit`` tasks: never more than the caller can start at once."""
 
-    queues: Annotated[list[str], msgspec.Meta(min_length=1, max_length=64)]
+    queues: Annotated[list[QueueName], msgspec.Meta(min_length=1, max_length=64)]
     limit: Count
 
 

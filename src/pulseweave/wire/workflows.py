@@ -4,10 +4,22 @@ from typing import Annotated
 
 import msgspec
 
-from pulseweave.wire.base import Id, Instant, Json, Revision, Wire
+from pulseweave.kernel import limits
+from pulseweave.wire.base import (
+    DefinitionName,
+    HandlerName,
+    Id,
+    Instant,
+    Json,
+    QueueName,
+    Revision,
+    Version,
+    Wire,
+)
 from pulseweave.wire.recovery import Blocking, ReviewItem
 
-InstanceKey = Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
+InstanceKey = Annotated[str, msgspec.Meta(min_length=1, max_length=limits.INSTANCE_KEY_CHARS_MAX)]
+WorkKey = Annotated[str, msgspec.Meta(max_length=limits.CONCURRENCY_KEY_CHARS_MAX)]
 
 
 class DefinitionSummary(Wire, frozen=True, kw_only=True):
@@ -34,8 +46,8 @@ class StartInstance(Wire, frozen=True, kw_only=True):
     (WEA-3).
     """
 
-    definition: str
-    version: int | None = None
+    definition: DefinitionName
+    version: Version | None = None
     instance_key: InstanceKey
     input: Json = msgspec.field(default_factory=dict)
 
@@ -209,8 +221,8 @@ class HistoryPage(Wire, frozen=True, kw_only=True):
 class CreateTask(Wire, frozen=True, kw_only=True):
     """A task that no workflow owns. ``task_key`` makes creation idempotent."""
 
-    queue: str
-    handler: str
+    queue: QueueName
+    handler: HandlerName
     task_key: InstanceKey
     input: Json = msgspec.field(default_factory=dict)
     effect: str = "at_most_once"
@@ -221,8 +233,8 @@ class CreateTask(Wire, frozen=True, kw_only=True):
     deadline: str | None = None
     start_within: str | None = None
     priority: Annotated[int, msgspec.Meta(ge=-100, le=100)] = 0
-    concurrency_key: str | None = None
-    business_key: str | None = None
+    concurrency_key: WorkKey | None = None
+    business_key: WorkKey | None = None
 
 
 class TaskEventView(Wire, frozen=True, kw_only=True):

@@ -1,16 +1,17 @@
 """Queues, applications, tokens, inbox and ``/me``."""
 
 from pulseweave.api.endpoint import PAGED, Call, Endpoint, Reply
+from pulseweave.api.names import check_name
 from pulseweave.app.encode import at
 from pulseweave.app.encode_tasks import inbox_record
 from pulseweave.core.identity import Permission
 from pulseweave.core.pulse.task import TaskState
-from pulseweave.kernel import duration, texts
+from pulseweave.kernel import duration, limits
 from pulseweave.kernel.errors import reject
 from pulseweave.kernel.ids import instant_of
 from pulseweave.kernel.instant import format_at
 from pulseweave.store.facts.identity import Credential
-from pulseweave.store.views.pages import decode_cursor, encode_cursor
+from pulseweave.store.views.pages import LARGE, SMALL, decode_cursor, encode_cursor
 from pulseweave.txn.admin.tokens import TokenOrder
 from pulseweave.wire.admin import (
     ApplicationList,
@@ -89,7 +90,7 @@ def queues(call: Call) -> Reply:
 
 def set_queue(call: Call) -> Reply:
     body: QueueSettings = call.body
-    name = _name(call, "queue")
+    name = call.name("queue", chars_max=limits.NAME_CHARS_MAX)
     settings = {
         "paused": int(body.paused),
         "max_running": body.max_running,
@@ -98,14 +99,6 @@ def set_queue(call: Call) -> Reply:
     }
     call.app.admin.set_queue(call.principal, name, settings)
     return Reply(body)
-
-
-def _name(call: Call, what: str) -> str:
-    text = call.id(what)
-    complaint = texts.complain_of_name(text)
-    if complaint is not None:
-        raise reject("INVALID_COMMAND", f"{what}: {complaint}", pointer=f"/{what}")
-    return text
 
 
 def applications(call: Call) -> Reply:
@@ -126,7 +119,7 @@ def applications(call: Call) -> Reply:
 
 def set_application(call: Call) -> Reply:
     body: ApplicationSettings = call.body
-    name = _name(call, "application")
+    name = call.name("application", chars_max=limits.APPLICATION_CHARS_MAX)
     settings = {
         "max_open_tasks": body.max_open_tasks,
         "max_open_instances": body.max_open_instances,
@@ -149,15 +142,17 @@ def create_token(call: Call) -> Reply:
             f"unknown: {', '.join(unknown)}; permissions are {', '.join(sorted(known))}",
             pointer="/permissions",
         )
-    complaint = texts.complain_of_name(body.name)
-    if complaint is not None:
-        raise reject("INVALID_COMMAND", f"name: {complaint}", pointer="/name")
     order = TokenOrder(
         namespace=call.principal.namespace,
-        application=body.application,
-        name=body.name,
+        application=check_name(
+            body.application, "/application", chars_max=limits.APPLICATION_CHARS_MAX
+        ),
+        name=check_name(body.name, "/name", chars_max=limits.TOKEN_NAME_CHARS_MAX),
         permissions=frozenset(Permission(name) for name in body.permissions),
-        queues=frozenset(body.queues),
+        queues=frozenset(
+            check_name(queue, f"/queues/{n}", chars_max=limits.NAME_CHARS_MAX)
+            for n, queue in enumerate(body.queues)
+        ),
         all_queues=body.all_queues,
         lifetime_ms=_lifetime_ms(body.expires_in),
     )
@@ -195,7 +190,7 @@ def _token(credential: Credential, token: str | None = None) -> TokenView:
 
 
 def inbox(call: Call) -> Reply:
-    partition, seq = decode_cursor(call.cursor, int, int) if call.cursor else (-1, 0)
+    partition, seq = decode_cursor(call.cursor, SMALL, LARGE) if call.cursor else (-1, 0)
     rows = call.app.admin.inbox(
         call.principal, after_partition=partition, after_seq=seq, limit=call.limit + 1
     )
@@ -270,7 +265,7 @@ ENDPOINTS = (
         body=CreateToken,
         answer=TokenView,
         statuses=(201,),
-        codes=("PERMISSION_DENIED", "QUEUE_ACCESS_DENIED", "INVALID_COMMAND"),
+        codes=("QUEUE_ACCESS_DENIED",),
     ),
     Endpoint(
         method="POST",

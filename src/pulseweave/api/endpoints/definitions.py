@@ -3,6 +3,7 @@
 from pulseweave.api.endpoint import PAGED, Call, Endpoint, Reply
 from pulseweave.app.encode import definition_detail, definition_summary
 from pulseweave.core.identity import Permission
+from pulseweave.kernel import limits
 from pulseweave.wire.base import Json, Wire
 from pulseweave.wire.workflows import DefinitionDetail, DefinitionPage, DefinitionSummary
 
@@ -14,8 +15,9 @@ class DefinitionDocument(Wire, frozen=True, kw_only=True):
 
 
 def put(call: Call) -> Reply:
+    name = call.name("name", chars_max=limits.NAME_CHARS_MAX)
     registered = call.app.workflows.define(
-        call.principal, call.id("name"), call.whole("version"), call.body.document
+        call.principal, name, call.whole("version"), call.body.document
     )
     summary = definition_summary(registered.definition, created=registered.created)
     return Reply(summary, 201 if registered.created else 200)
@@ -29,7 +31,8 @@ def listing(call: Call) -> Reply:
 
 
 def get(call: Call) -> Reply:
-    found = call.app.workflows.definition(call.principal, call.id("name"), call.whole("version"))
+    name = call.name("name", chars_max=limits.NAME_CHARS_MAX)
+    found = call.app.workflows.definition(call.principal, name, call.whole("version"))
     return Reply(definition_detail(found))
 
 
@@ -43,7 +46,7 @@ ENDPOINTS = (
         body=DefinitionDocument,
         answer=DefinitionSummary,
         statuses=(200, 201),
-        codes=("DEFINITION_INVALID", "DEFINITION_CONFLICT", "INVALID_COMMAND"),
+        codes=("DEFINITION_INVALID", "DEFINITION_CONFLICT"),
     ),
     Endpoint(
         method="GET",

@@ -1,7 +1,8 @@
 """Instances: start, list, read, history, audit, control."""
 
 from pulseweave.api.convert import payload_text
-from pulseweave.api.endpoint import PAGED, Call, Endpoint, Reply
+from pulseweave.api.endpoint import PAGED, Call, Endpoint, Query, Reply, flag, named
+from pulseweave.api.names import check_name
 from pulseweave.app.encode import (
     activation_view,
     at,
@@ -16,7 +17,7 @@ from pulseweave.app.steps import step_tree
 from pulseweave.core.identity import Permission
 from pulseweave.core.weave.control import ControlVerb
 from pulseweave.core.weave.states import InstanceState
-from pulseweave.kernel import limits, texts
+from pulseweave.kernel import limits
 from pulseweave.kernel.errors import Rejected, reject
 from pulseweave.store.views.instances import InstanceFilter
 from pulseweave.txn.weave.start import Started, StartRequest
@@ -34,14 +35,14 @@ from pulseweave.wire.workflows import (
 
 
 def _request(body: StartInstance, place: str) -> StartRequest:
-    for name, text in (("definition", body.definition), ("instance_key", body.instance_key)):
-        complaint = texts.complain_of_name(text)
-        if complaint is not None:
-            raise reject("INVALID_COMMAND", f"{name}: {complaint}", pointer=f"{place}/{name}")
     return StartRequest(
-        definition=body.definition,
+        definition=check_name(
+            body.definition, f"{place}/definition", chars_max=limits.NAME_CHARS_MAX
+        ),
         version=body.version,
-        instance_key=body.instance_key,
+        instance_key=check_name(
+            body.instance_key, f"{place}/instance_key", chars_max=limits.INSTANCE_KEY_CHARS_MAX
+        ),
         input=payload_text(body.input, f"{place}/input"),
     )
 
@@ -79,8 +80,8 @@ def listing(call: Call) -> Reply:
         )
     wanted = InstanceFilter(
         state=state,
-        definition=call.query.get("definition"),
-        key=call.query.get("instance_key"),
+        definition=call.filter("definition", chars_max=limits.NAME_CHARS_MAX),
+        key=call.filter("instance_key", chars_max=limits.INSTANCE_KEY_CHARS_MAX),
         in_review=call.flag("in_review"),
         paused=call.flag("paused") if "paused" in call.query else None,
     )
@@ -132,7 +133,7 @@ def _audit(call: Call, instance_id: str | None) -> Reply:
     page = call.app.workflows.audit(
         call.principal,
         instance_id=instance_id,
-        task_id=call.query.get("task_id"),
+        task_id=call.filter("task_id", chars_max=limits.ID_CHARS),
         cursor=call.cursor,
         limit=call.limit,
     )
@@ -174,10 +175,8 @@ def cancel(call: Call) -> Reply:
 _CONTROL_CODES = (
     "INSTANCE_NOT_FOUND",
     "CONTROL_REVISION_CONFLICT",
-    "IDEMPOTENCY_CONFLICT",
     "INSTANCE_ENDED",
     "STOP_REQUESTED",
-    "DEADLINE_PASSED",
 )
 
 ENDPOINTS = (
@@ -216,11 +215,14 @@ ENDPOINTS = (
         answer=InstancePage,
         query={
             **PAGED,
-            "state": "only in this state",
-            "definition": "only of this definition",
-            "instance_key": "only with this key, literally",
-            "in_review": "true: only those that need a person",
-            "paused": "true or false",
+            "state": Query(
+                meaning="only in this state",
+                schema={"type": "string", "enum": [state.value for state in InstanceState]},
+            ),
+            "definition": named("only of this definition", limits.NAME_CHARS_MAX),
+            "instance_key": named("only with this key, literally", limits.INSTANCE_KEY_CHARS_MAX),
+            "in_review": flag("true: only those that need a person"),
+            "paused": flag("only those that are paused, or only those that are not"),
         },
     ),
     Endpoint(
@@ -250,6 +252,7 @@ ENDPOINTS = (
         handler=audit_of_instance,
         answer=AuditPage,
         query=PAGED,
+        codes=("INSTANCE_NOT_FOUND",),
     ),
     Endpoint(
         method="GET",
@@ -258,7 +261,7 @@ ENDPOINTS = (
         permission=Permission.AUDIT_READ,
         handler=audit,
         answer=AuditPage,
-        query={**PAGED, "task_id": "only on this task"},
+        query={**PAGED, "task_id": named("only on this task", limits.ID_CHARS)},
     ),
     *(
         Endpoint(
@@ -270,12 +273,12 @@ ENDPOINTS = (
             body=Control,
             answer=Receipt,
             keyed=True,
-            codes=_CONTROL_CODES,
+            codes=(*_CONTROL_CODES, *codes),
         )
-        for verb, handler, summary in (
-            ("pause", pause, "Stop authorising and advancing; deadlines keep running (WEA-12)"),
-            ("resume", resume, "Go on (WEA-12)"),
-            ("cancel", cancel, "Set the stop intent CANCEL, once (WEA-12)"),
+        for verb, handler, summary, codes in (
+            ("pause", pause, "Stop authorising and advancing; deadlines keep running (WEA-12)", ()),
+            ("resume", resume, "Go on (WEA-12)", ("DEADLINE_PASSED",)),
+            ("cancel", cancel, "Set the stop intent CANCEL, once (WEA-12)", ()),
         )
     ),
 )

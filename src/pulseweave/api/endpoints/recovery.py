@@ -3,7 +3,7 @@
 import msgspec
 
 from pulseweave.api.convert import payload_text
-from pulseweave.api.endpoint import PAGED, Call, Endpoint, Reply
+from pulseweave.api.endpoint import PAGED, Call, Endpoint, Reply, flag
 from pulseweave.app.encode import receipt_fields, review_item
 from pulseweave.core.identity import Permission
 from pulseweave.core.recovery import command as core
@@ -11,7 +11,7 @@ from pulseweave.txn.pulse.declare_lost import DeclareLost as LostCommand
 from pulseweave.wire import recovery as wire
 from pulseweave.wire.recovery import Receipt, ReviewPage
 
-_DRY = {"dry_run": "true: check everything, write nothing, say what would happen"}
+_DRY = {"dry_run": flag("true: check everything, write nothing, say what would happen")}
 
 
 def _execute(call: Call, command: core.Command) -> Reply:
@@ -126,10 +126,8 @@ def reviews(call: Call) -> Reply:
 _COMMON = (
     "INSTANCE_NOT_FOUND",
     "QUEUE_ACCESS_DENIED",
-    "INVALID_COMMAND",
     "DECLARATION_REQUIRED",
     "REVISION_CONFLICT",
-    "IDEMPOTENCY_CONFLICT",
     "INSTANCE_ENDED",
     "NOT_IN_REVIEW",
     "INBOX_PENDING",
@@ -201,7 +199,7 @@ ENDPOINTS = (
         body=wire.AcknowledgeContradiction,
         answer=Receipt,
         keyed=True,
-        codes=("INSTANCE_NOT_FOUND", "REVISION_CONFLICT", "NOT_IN_REVIEW"),
+        codes=("INSTANCE_NOT_FOUND", "QUEUE_ACCESS_DENIED", "REVISION_CONFLICT", "NOT_IN_REVIEW"),
     ),
     Endpoint(
         method="POST",
@@ -212,7 +210,7 @@ ENDPOINTS = (
         body=wire.DeclareLost,
         answer=Receipt,
         keyed=True,
-        codes=("TASK_NOT_FOUND", "TASK_REVISION_CONFLICT", "NOT_STARTED"),
+        codes=("TASK_NOT_FOUND", "QUEUE_ACCESS_DENIED", "TASK_REVISION_CONFLICT", "NOT_STARTED"),
     ),
     Endpoint(
         method="GET",

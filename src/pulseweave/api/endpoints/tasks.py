@@ -1,12 +1,14 @@
 """Stand-alone tasks and the result stream."""
 
 from pulseweave.api.convert import payload_text
-from pulseweave.api.endpoint import Call, Endpoint, Reply
+from pulseweave.api.endpoint import LIMITED, WHOLE_MAX, Call, Endpoint, Reply, whole
+from pulseweave.api.names import check_name
 from pulseweave.app.encode import receipt_fields
 from pulseweave.app.encode_tasks import event_view, task_view
 from pulseweave.core.identity import Permission
 from pulseweave.core.pulse.policy import DEFAULT_BACKOFF, Backoff, Effect, RetryPolicy
-from pulseweave.kernel import duration, limits, texts
+from pulseweave.core.weave.definition.kinds.task import FACTOR_MAX
+from pulseweave.kernel import duration, limits
 from pulseweave.kernel.errors import reject
 from pulseweave.txn.pulse.create import TaskOrder
 from pulseweave.txn.pulse.review import ReviewOwnTask as OwnReview
@@ -14,17 +16,16 @@ from pulseweave.wire.base import Json
 from pulseweave.wire.recovery import CancelTask, Receipt, ReviewOwnTask
 from pulseweave.wire.workflows import CreateTask, TaskEventPage, TaskView
 
+#: The last position that a stream can have: eight bytes in every database.
+AFTER_MAX = 2**63 - 1
+
 
 def create(call: Call) -> Reply:
     body: CreateTask = call.body
-    for name in ("queue", "handler", "task_key"):
-        complaint = texts.complain_of_name(getattr(body, name))
-        if complaint is not None:
-            raise reject("INVALID_COMMAND", f"{name}: {complaint}", pointer=f"/{name}")
     order = TaskOrder(
-        queue=body.queue,
-        handler=body.handler,
-        task_key=body.task_key,
+        queue=check_name(body.queue, "/queue", chars_max=limits.NAME_CHARS_MAX),
+        handler=check_name(body.handler, "/handler", chars_max=limits.HANDLER_CHARS_MAX),
+        task_key=check_name(body.task_key, "/task_key", chars_max=limits.INSTANCE_KEY_CHARS_MAX),
         input=payload_text(body.input, "/input"),
         policy=_policy(body),
         priority=body.priority,
@@ -61,7 +62,7 @@ def _backoff(given: Json) -> Backoff:
             "INVALID_COMMAND", "backoff has initial, factor, max and jitter", pointer="/backoff"
         )
     factor, jitter = given.get("factor", DEFAULT_BACKOFF.factor), given.get("jitter", 0.2)
-    for name, number, low, high in (("factor", factor, 1, 100), ("jitter", jitter, 0, 1)):
+    for name, number, low, high in (("factor", factor, 1, FACTOR_MAX), ("jitter", jitter, 0, 1)):
         if (
             isinstance(number, bool)
             or not isinstance(number, int | float)
@@ -72,19 +73,25 @@ def _backoff(given: Json) -> Backoff:
                 f"{name} is a number from {low} to {high}",
                 pointer=f"/backoff/{name}",
             )
-    return Backoff(
-        initial_ms=_ms(given.get("initial"), "backoff/initial") or DEFAULT_BACKOFF.initial_ms,
+    initial_ms = _ms(given.get("initial"), "backoff/initial", zero=True)
+    max_ms = _ms(given.get("max"), "backoff/max", zero=True)
+    backoff = Backoff(
+        initial_ms=DEFAULT_BACKOFF.initial_ms if initial_ms is None else initial_ms,
         factor=float(factor),
-        max_ms=_ms(given.get("max"), "backoff/max") or DEFAULT_BACKOFF.max_ms,
+        max_ms=DEFAULT_BACKOFF.max_ms if max_ms is None else max_ms,
         jitter=float(jitter),
     )
+    if backoff.max_ms < backoff.initial_ms:
+        message = "the longest delay (max) is not shorter than the first (initial)"
+        raise reject("INVALID_COMMAND", message, pointer="/backoff/max")
+    return backoff
 
 
-def _ms(text: str | None, name: str) -> int | None:
+def _ms(text: object, name: str, *, zero: bool = False) -> int | None:
     if text is None:
         return None
     try:
-        return duration.parse(text)
+        return duration.parse(text, zero=zero)
     except duration.InvalidDuration as error:
         raise reject("INVALID_COMMAND", str(error), pointer=f"/{name}") from None
 
@@ -131,14 +138,23 @@ def review(call: Call) -> Reply:
 
 
 def events(call: Call) -> Reply:
-    after = call.number("after", 0, 0, 2**63 - 1)
-    partition = call.number("partition", -1, 0, 2**31 - 1)
+    after = call.number("after", 0, 0, AFTER_MAX)
+    partition = call.number("partition", -1, 0, WHOLE_MAX)
     if partition < 0:
         raise reject("INVALID_COMMAND", "name the partition to read", pointer="/partition")
     rows = call.app.tasks.events(call.principal, partition=partition, after=after, limit=call.limit)
     last = str(rows[-1].seq) if rows else str(after)
     return Reply(TaskEventPage(items=[event_view(row) for row in rows], after=last))
 
+
+_CANCEL_CODES = (
+    "TASK_NOT_FOUND",
+    "QUEUE_ACCESS_DENIED",
+    "NOT_OWNED",
+    "TASK_REVISION_CONFLICT",
+    "TASK_SETTLED",
+    "EXECUTION_UNSETTLED",
+)
 
 ENDPOINTS = (
     Endpoint(
@@ -150,7 +166,7 @@ ENDPOINTS = (
         body=CreateTask,
         answer=TaskView,
         statuses=(200, 201),
-        codes=("INVALID_COMMAND", "QUEUE_ACCESS_DENIED", "IDEMPOTENCY_CONFLICT", "QUOTA_EXCEEDED"),
+        codes=("QUEUE_ACCESS_DENIED", "IDEMPOTENCY_CONFLICT", "QUOTA_EXCEEDED"),
     ),
     Endpoint(
         method="GET",
@@ -160,9 +176,9 @@ ENDPOINTS = (
         handler=events,
         answer=TaskEventPage,
         query={
-            "partition": "which partition",
-            "after": "position behind which to read",
-            "limit": f"at most {limits.PAGE_ROWS_MAX}",
+            **LIMITED,
+            "partition": whole("which partition", 0, WHOLE_MAX, required=True),
+            "after": whole("position behind which to read", 0, AFTER_MAX),
         },
     ),
     Endpoint(
@@ -183,7 +199,7 @@ ENDPOINTS = (
         body=CancelTask,
         answer=Receipt,
         keyed=True,
-        codes=("TASK_NOT_FOUND", "NOT_OWNED", "TASK_REVISION_CONFLICT", "TASK_SETTLED"),
+        codes=_CANCEL_CODES,
     ),
     Endpoint(
         method="POST",
@@ -194,7 +210,7 @@ ENDPOINTS = (
         body=CancelTask,
         answer=Receipt,
         keyed=True,
-        codes=("TASK_NOT_FOUND", "NOT_OWNED", "TASK_REVISION_CONFLICT", "TASK_SETTLED"),
+        codes=_CANCEL_CODES,
     ),
     Endpoint(
         method="POST",
@@ -207,6 +223,7 @@ ENDPOINTS = (
         keyed=True,
         codes=(
             "TASK_NOT_FOUND",
+            "QUEUE_ACCESS_DENIED",
             "DECLARATION_REQUIRED",
             "NOT_OWNED",
             "TASK_REVISION_CONFLICT",

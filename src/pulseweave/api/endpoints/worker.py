@@ -6,6 +6,7 @@ from typing import Any
 
 from pulseweave.api.convert import payload_text
 from pulseweave.api.endpoint import Call, Endpoint, Reply
+from pulseweave.api.names import check_name
 from pulseweave.app.encode import at, raw, raw_of
 from pulseweave.core.identity import Permission
 from pulseweave.core.pulse.answer import Answer as CoreAnswer
@@ -19,6 +20,7 @@ from pulseweave.txn.pulse.turn import ClaimOrder, Named, Reported, TurnAnswer, T
 from pulseweave.wire.worker import (
     Answer,
     Cancelled,
+    Claim,
     ClaimedTask,
     Failed,
     HeartbeatAnswer,
@@ -45,11 +47,17 @@ def turn(call: Call) -> Reply:
         releases=[Named(named.task_id, named.token) for named in body.releases],
         heartbeats=[Named(named.task_id, named.token) for named in body.heartbeats],
         starts=[Named(named.task_id, named.token) for named in body.starts],
-        claim=ClaimOrder(tuple(dict.fromkeys(body.claim.queues)), body.claim.limit)
-        if body.claim is not None
-        else None,
+        claim=_claim_order(body.claim) if body.claim is not None else None,
     )
     return Reply(_response(body, call.app.tasks.turn(call.principal, command)))
+
+
+def _claim_order(claim: Claim) -> ClaimOrder:
+    queues = [
+        check_name(queue, f"/claim/queues/{n}", chars_max=limits.NAME_CHARS_MAX)
+        for n, queue in enumerate(claim.queues)
+    ]
+    return ClaimOrder(tuple(dict.fromkeys(queues)), claim.limit)
 
 
 def _reported(told: WireReport, index: int) -> Reported:
@@ -186,7 +194,7 @@ ENDPOINTS = tuple(
         handler=turn,
         body=TurnRequest,
         answer=TurnResponse,
-        codes=("QUEUE_ACCESS_DENIED", "INVALID_COMMAND", "PAYLOAD_TOO_LARGE"),
+        codes=("QUEUE_ACCESS_DENIED",),
         bytes_max=limits.BODY_BYTES_MAX,
     )
     for name, summary in _PARTS

@@ -5,7 +5,7 @@ from sqlalchemy import and_, bindparam, or_, select
 from pulseweave.store import schema as t
 from pulseweave.store.facts.definitions import StoredDefinition, find, from_row
 from pulseweave.store.tx import Tx
-from pulseweave.store.views.pages import Page, cut, decode_cursor
+from pulseweave.store.views.pages import SMALL, Page, cut, decode_cursor
 
 __all__ = ["find", "page"]
 
@@ -26,7 +26,7 @@ _PAGE = (
 
 def page(tx: Tx, namespace: str, *, cursor: str | None, limit: int) -> Page[StoredDefinition]:
     """By name, newest version first."""
-    name, version = decode_cursor(cursor, str, int) if cursor else ("", 0)
+    name, version = decode_cursor(cursor, str, SMALL) if cursor else ("", 0)
     params = {
         "namespace": namespace,
         "after_name": name,

@@ -9,7 +9,7 @@ from pulseweave.core.weave.instance import Instance
 from pulseweave.store import schema as t
 from pulseweave.store.rows_weave import instance_from_row
 from pulseweave.store.tx import Tx
-from pulseweave.store.views.pages import Page, cut, decode_cursor
+from pulseweave.store.views.pages import LARGE, Page, cut, decode_cursor
 
 __all__ = ["InstanceFilter", "Page", "audit", "find", "history", "in_review", "page"]
 
@@ -98,7 +98,7 @@ _IN_REVIEW = (
 
 def in_review(tx: Tx, namespace: str, *, cursor: str | None, limit: int) -> Page[Instance]:
     """Instances that need a person, the longest waiting first."""
-    after_at, after_id = decode_cursor(cursor, int, str) if cursor else (-1, "")
+    after_at, after_id = decode_cursor(cursor, LARGE, str) if cursor else (-1, "")
     params = {
         "namespace": namespace,
         "after_at": after_at,
@@ -124,7 +124,7 @@ def history(
     """The journal, oldest first; None when there is no such instance."""
     if find(tx, namespace, instance_id) is None:
         return None
-    (after,) = decode_cursor(cursor, int) if cursor else (0,)
+    (after,) = decode_cursor(cursor, LARGE) if cursor else (0,)
     rows = tx.rows(_HISTORY, {"id": instance_id, "after": after, "limit": limit + 1})
     return cut(list(rows), limit, lambda row: (row.revision,))
 
@@ -178,8 +178,13 @@ def audit(
     task_id: str | None,
     cursor: str | None,
     limit: int,
-) -> Page[Any]:
-    """Both audits in one list, newest first, of a namespace, an instance or a task."""
+) -> Page[Any] | None:
+    """Both audits in one list, newest first, of a namespace, an instance or a task.
+
+    None when there is no such instance.
+    """
+    if instance_id is not None and find(tx, namespace, instance_id) is None:
+        return None
     workflow, execution = _WORKFLOW, _EXECUTION
     params: dict[str, Any] = {"namespace": namespace, "limit": limit + 1, "below": "~"}
     if cursor:

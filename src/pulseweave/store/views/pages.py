@@ -6,6 +6,7 @@ from typing import Any, Generic, TypeVar
 
 from pulseweave.kernel import canonical
 from pulseweave.kernel.errors import reject
+from pulseweave.kernel.texts import complain_of_name
 
 Row = TypeVar("Row")
 
@@ -23,18 +24,31 @@ def encode_cursor(*key: int | str) -> str:
     return base64.urlsafe_b64encode(text.encode("ascii")).decode("ascii").rstrip("=")
 
 
-def decode_cursor(cursor: str, *kinds: type) -> list[Any]:
-    """The key of the last row seen; raises INVALID_COMMAND for anything that we did not
-    give out.
+#: The numbers that fit a column of four bytes, and one of eight.
+SMALL = range(2**31)
+LARGE = range(2**63)
+_TEXT_CHARS_MAX = 255
+
+
+def decode_cursor(cursor: str, *kinds: type[str] | range) -> list[Any]:
+    """The key of the last row seen: a text, or a number of a range, for each of ``kinds``.
+
+    Raises INVALID_COMMAND for what we can't have given out: no database ever sees it.
     """
     try:
         padded = cursor + "=" * (-len(cursor) % 4)
         key = canonical.parse(base64.urlsafe_b64decode(padded.encode("ascii")))
-        if isinstance(key, list) and [type(part) for part in key] == list(kinds):
+        if isinstance(key, list) and len(key) == len(kinds) and all(map(_fits, key, kinds)):
             return key
     except ValueError:
         pass
     raise reject("INVALID_COMMAND", "the cursor is not one of ours", pointer="/cursor")
+
+
+def _fits(part: object, kind: type[str] | range) -> bool:
+    if isinstance(kind, range):
+        return type(part) is int and part in kind
+    return isinstance(part, str) and complain_of_name(part, chars_max=_TEXT_CHARS_MAX) is None
 
 
 def cut(rows: list[Row], limit: int, key: Any) -> Page[Row]:
