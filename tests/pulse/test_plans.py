@@ -85,7 +85,7 @@ SCANS: dict[str, Callable[[list[Any]], list[str]]] = {
     "mariadb": scans_mariadb,
 }
 #: The rows that a statement brings along are all looked at.
-BROUGHT_ALONG = ("SCAN json_each", "Function Scan on json_to_recordset", "SCAN v")
+BROUGHT_ALONG = ("SCAN json_each", "Function Scan on json_", "SCAN v")
 TABLES = ("tasks", "attempts", "late_reports", "held_keys", "result_partitions")
 
 

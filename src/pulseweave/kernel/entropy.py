@@ -3,6 +3,7 @@
 import base64
 import os
 import random
+from threading import Lock
 from typing import Protocol
 
 
@@ -20,6 +21,7 @@ class Entropy(Protocol):
 
 
 _TOKEN_BYTES = 32
+_POOL_BYTES = 4096
 
 
 def _token(raw: bytes) -> str:
@@ -27,17 +29,33 @@ def _token(raw: bytes) -> str:
 
 
 class SystemEntropy:
-    """The operating system's generator."""
+    """The operating system's generator, asked for some draws at once: each question is a call into
+    the kernel. What was drawn is given out once, and never after a fork.
+    """
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._pool = b""
+        self._at = 0
+        self._pid = os.getpid()
 
     def random_bytes(self, count: int) -> bytes:
-        return os.urandom(count)
+        with self._lock:
+            end = self._at + count
+            if end > len(self._pool) or self._pid != os.getpid():
+                self._pool = os.urandom(max(count, _POOL_BYTES))
+                self._pid = os.getpid()
+                self._at, end = 0, count
+            drawn = self._pool[self._at : end]
+            self._at = end
+            return drawn
 
     def uniform(self) -> float:
         # 53 bits fit a float; with more, the largest would round up to 1.
-        return (int.from_bytes(os.urandom(7), "big") >> 3) / (1 << 53)
+        return (int.from_bytes(self.random_bytes(7), "big") >> 3) / (1 << 53)
 
     def token(self) -> str:
-        return _token(os.urandom(_TOKEN_BYTES))
+        return _token(self.random_bytes(_TOKEN_BYTES))
 
 
 class SeededEntropy:

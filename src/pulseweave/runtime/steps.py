@@ -12,10 +12,8 @@ from pulseweave.kernel.entropy import Entropy
 from pulseweave.kernel.ids import IdSource
 from pulseweave.kernel.points import reach
 from pulseweave.store.engine import Database
-from pulseweave.store.facts.instances import partitions_with_new_events
 from pulseweave.txn.pulse.promote import promote_keys
 from pulseweave.txn.pulse.sweep import sweep_tasks
-from pulseweave.txn.unit import read
 from pulseweave.txn.weave.pump import pump
 from pulseweave.txn.weave.waker import wake_due
 
@@ -31,14 +29,12 @@ class Steps:
     entropy: Entropy
 
     def pump(self) -> bool:
-        """Consume one batch of every partition whose stream is ahead of the inbox (WEA-5)."""
-        more = False
-        for partition_id in read(self.database, partitions_with_new_events):
-            reach("engine.before_pump")
-            pumped = pump(self.database, partition_id, ids=self.ids)
+        """Consume one batch of the streams that are ahead of the inbox (WEA-5)."""
+        reach("engine.before_pump")
+        read = pump(self.database, ids=self.ids, entropy=self.entropy)
+        if read:
             reach("engine.after_pump")
-            more = more or pumped.read > 0
-        return more
+        return read > 0
 
     def wake(self) -> bool:
         """Instances whose continuation is due (WEA-13, WEA-14)."""

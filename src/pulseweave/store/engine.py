@@ -15,7 +15,8 @@ from threading import Lock
 from typing import Any
 
 from sqlalchemy import URL, Connection, Engine, StaticPool, create_engine, event, make_url
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.exc import DisconnectionError, SQLAlchemyError
+from sqlalchemy.pool import ConnectionPoolEntry
 
 from pulseweave.kernel.clock import Clock, SystemClock
 from pulseweave.kernel.errors import Unavailable, WeaveError
@@ -25,6 +26,8 @@ from pulseweave.store.tx import register_clock
 
 POOL_SIZE_DEFAULT = 8
 POOL_TIMEOUT_S = 15
+#: A connection that rested longer is asked whether it still is one before it is used.
+REST_US_MAX = 1_000_000
 
 
 class FifoLock:
@@ -171,11 +174,12 @@ def _open_server(
         "pool_size": pool_size,
         "max_overflow": 0,
         "pool_timeout": POOL_TIMEOUT_S,
-        "pool_pre_ping": True,
         "pool_recycle": 1800,
     }
     writer = create_engine(url, isolation_level="READ COMMITTED", **options)
     reader = create_engine(url, isolation_level="REPEATABLE READ", **options)
+    for engine in (writer, reader):
+        _ask_the_rested(engine, clock)
     capabilities = _server_capabilities(writer, capabilities)
     register_clock(capabilities)
     return Database(
@@ -187,6 +191,27 @@ def _open_server(
         pid=os.getpid(),
         write_lock=None,
     )
+
+
+def _ask_the_rested(engine: Engine, clock: Clock) -> None:
+    """A server that was restarted leaves dead connections behind; a ping for each transaction would
+    cost as much as a statement of it.
+    """
+
+    def checked_in(_: Any, record: ConnectionPoolEntry) -> None:
+        record.info["rests_since"] = clock.monotonic_us()
+
+    def checked_out(connection: Any, record: ConnectionPoolEntry, _: Any) -> None:
+        since = record.info.get("rests_since")
+        if since is None or clock.monotonic_us() - since < REST_US_MAX:
+            return
+        try:
+            engine.dialect.do_ping(connection)
+        except Exception as error:
+            raise DisconnectionError("the connection died while it rested") from error
+
+    event.listen(engine, "checkin", checked_in)
+    event.listen(engine, "checkout", checked_out)
 
 
 @contextmanager

@@ -41,22 +41,24 @@ def _by_index(statement: Select[Any], table: Table, index: str = "PRIMARY") -> S
 
 # --- 0: cursors -----------------------------------------------------------------------------------
 
-_CURSOR = _by_index(
-    select(t.cursors.c.seq)
+_CURSORS = _by_index(
+    select(t.cursors.c.partition_id, t.cursors.c.seq)
     .where(
-        t.cursors.c.partition_id == bindparam("partition_id"),
+        in_keys(t.cursors.c.partition_id, "ids"),
         t.cursors.c.consumer == bindparam("consumer"),
     )
+    .order_by(t.cursors.c.partition_id)
     .with_for_update(skip_locked=True),
     t.cursors,
 )
 
 
-def lock_cursor(tx: Tx, partition_id: int, consumer: str) -> int | None:
-    """The consumer's position in a partition; None while another transaction owns it."""
-    tx.take(Rank.CURSOR, [(partition_id, consumer)])
-    rows = tx.rows(_CURSOR, {"partition_id": partition_id, "consumer": consumer})
-    return int(rows[0].seq) if rows else None
+def lock_cursors(tx: Tx, partition_ids: Iterable[int], consumer: str) -> dict[int, int]:
+    """Partition → the consumer's position, without those that another transaction owns."""
+    ordered = sorted(set(partition_ids))
+    rows = tx.rows(_CURSORS, {"ids": ordered, "consumer": consumer})
+    tx.take(Rank.CURSOR, [(row.partition_id, consumer) for row in rows], skips_locked=True)
+    return {row.partition_id: row.seq for row in rows}
 
 
 # --- 1: applications ------------------------------------------------------------------------------

@@ -1,26 +1,82 @@
-"""Updates of many rows in one statement whose text never changes: the rows travel as one JSON
+"""Statements over many rows whose text never changes: the rows, or their keys, travel as one JSON
 parameter.
 
-Each row names its keys, what is expected of it (``expect_<column>``) and the new values. The
-statement matches exactly the rows that are as expected; the caller compares the count (a stale row
-is never written).
+A text that stays the same is compiled once here and planned once by the database, however many rows
+it is about. MariaDB and MySQL are the exceptions where that costs more than it saves: keys of their
+locking reads stay a list, so that the optimiser goes straight to the rows, and their driver joins
+the rows of an insert by itself.
+
+Each row of an update names its keys, what is expected of it (``expect_<column>``), the new values.
+The statement matches exactly the rows that are as expected; the caller compares the count (a stale
+row is never written).
 """
 
-import json
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import Any
 
-from sqlalchemy import BindParameter, ColumnElement, Table, TextClause, bindparam, text
+import msgspec
+from sqlalchemy import Boolean, ColumnElement, Table, TextClause, bindparam, text
 from sqlalchemy.engine import Dialect
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.compiler import SQLCompiler
+from sqlalchemy.sql.visitors import InternalTraversal
 from sqlalchemy.types import Integer, String
 
 from pulseweave.store.guard import Rank
 
+_ENCODER = msgspec.json.Encoder()
+
+
+class InKeys(ColumnElement[bool]):
+    """``column IN (the keys bound as name)``; ``Tx`` binds them as the dialect wants them."""
+
+    __visit_name__ = "in_keys"
+    _traverse_internals = [  # noqa: RUF012  # the form that the library prescribes
+        ("column", InternalTraversal.dp_clauseelement),
+        ("name", InternalTraversal.dp_string),
+    ]
+    inherit_cache = True
+    type = Boolean()
+
+    def __init__(self, column: ColumnElement[Any], name: str) -> None:
+        self.column = column
+        self.name = name
+
+    def self_group(self, against: Any = None) -> "InKeys":
+        """As it is: ``= 1`` around it, where booleans are numbers, would hide the index."""
+        del against
+        return self
+
 
 def in_keys(column: ColumnElement[Any], name: str) -> ColumnElement[bool]:
     """``column IN (:name …)`` for a list bound later."""
-    values: BindParameter[Any] = bindparam(name, expanding=True)
-    return column.in_(values)
+    return InKeys(column, name)
+
+
+@compiles(InKeys)
+def _in_list(element: InKeys, compiler: SQLCompiler, **options: Any) -> str:
+    listed = element.column.in_(bindparam(element.name, expanding=True))
+    return compiler.process(listed, **options)
+
+
+@compiles(InKeys, "sqlite")
+def _in_json(element: InKeys, compiler: SQLCompiler, **options: Any) -> str:
+    column, keys = _sides(element, compiler, options)
+    return f"{column} IN (SELECT value FROM json_each({keys}))"
+
+
+@compiles(InKeys, "postgresql")
+def _any_of_json(element: InKeys, compiler: SQLCompiler, **options: Any) -> str:
+    column, keys = _sides(element, compiler, options)
+    cast = "::bigint" if isinstance(element.column.type, Integer) else ""
+    read = f"SELECT k{cast} FROM json_array_elements_text(CAST({keys} AS json)) AS k"
+    return f"{column} = ANY(ARRAY({read}))"
+
+
+def _sides(element: InKeys, compiler: SQLCompiler, options: dict[str, Any]) -> tuple[str, str]:
+    column = compiler.process(element.column, **options)
+    return column, compiler.process(bindparam(element.name, type_=String()), **options)
 
 
 class SetUpdate:
@@ -82,12 +138,24 @@ class SetDelete(SetUpdate):
         return _DELETES[dialect.name](self, dialect)
 
 
-def encode_rows(rows: Sequence[Mapping[str, Any]]) -> str:
-    return json.dumps(rows, ensure_ascii=True, separators=(",", ":"))
+def encode(rows: Sequence[Any]) -> str:
+    """Rows or keys as the one parameter that they travel in."""
+    return _ENCODER.encode(rows).decode()
 
 
-def _is_integer(update: SetUpdate, column: str) -> bool:
-    return isinstance(update.table.c[column].type, Integer)
+def _postgresql_type(table: Table, column: str) -> str:
+    return "bigint" if isinstance(table.c[column].type, Integer) else "text"
+
+
+@cache
+def insert_statement(table: Table, columns: tuple[str, ...]) -> TextClause:
+    """PostgreSQL's insert of many rows: one parameter instead of a message for every row."""
+    typed = ", ".join(f'"{name}" {_postgresql_type(table, name)}' for name in columns)
+    named = ", ".join(f'"{name}"' for name in columns)
+    return text(
+        f'INSERT INTO "{table.name}" ({named}) SELECT {named} '
+        f"FROM json_to_recordset(CAST(:rows AS json)) AS v({typed})"
+    )
 
 
 # Every name in these statements comes from the schema; values travel in :rows alone.
@@ -120,8 +188,7 @@ def _sqlite_delete(update: SetUpdate, dialect: Dialect) -> str:
 
 def _postgresql_rows(update: SetUpdate) -> str:
     typed = ", ".join(
-        f"{field} {'bigint' if _is_integer(update, column) else 'text'}"
-        for field, column in update.fields()
+        f"{field} {_postgresql_type(update.table, column)}" for field, column in update.fields()
     )
     return f"json_to_recordset(CAST(:rows AS json)) AS v({typed})"
 

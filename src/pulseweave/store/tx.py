@@ -16,7 +16,7 @@ from pulseweave.store import schema as t
 from pulseweave.store.dialects import Capabilities
 from pulseweave.store.errors import StaleWrite
 from pulseweave.store.guard import Guard, Rank
-from pulseweave.store.setwise import SetUpdate, encode_rows
+from pulseweave.store.setwise import SetUpdate, encode, insert_statement
 
 #: Tables whose rows are locked, with the column that the lock's key is.
 _RANKED: Mapping[str, tuple[Rank, str]] = {
@@ -75,12 +75,21 @@ class Tx:
 
     def rows(self, statement: Executable, params: Mapping[str, Any]) -> Sequence[Row[Any]]:
         self.counts["statements"] += 1
-        return self.conn.execute(statement, dict(params)).all()
+        return self.conn.execute(statement, self._bound(params)).all()
+
+    def _bound(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        """Keys travel as one JSON text where the dialect reads them so (setwise.in_keys)."""
+        if not self.capabilities.json_keys:
+            return dict(params)
+        return {
+            name: encode(value) if isinstance(value, list) else value
+            for name, value in params.items()
+        }
 
     def execute(self, statement: Executable, params: Mapping[str, Any]) -> int:
         """Write; the number of rows that matched."""
         self.counts["statements"] += 1
-        count = self.conn.execute(statement, dict(params)).rowcount
+        count = self.conn.execute(statement, self._bound(params)).rowcount
         self.counts["rows_written"] += max(0, count)
         return count
 
@@ -103,7 +112,11 @@ class Tx:
         self.counts["statements"] += 1
         self.counts["rows_written"] += len(rows)
         self.counts[f"insert:{table.name}"] += len(rows)
-        self.conn.execute(insert(table), [dict(row) for row in rows])
+        if self.capabilities.json_inserts:
+            statement = insert_statement(table, tuple(rows[0]))
+            self.conn.execute(statement, {"rows": encode(rows)})
+        else:
+            self.conn.execute(insert(table), [dict(row) for row in rows])
 
     def update_many(self, update: SetUpdate, rows: Sequence[Mapping[str, Any]]) -> None:
         """Update all rows in one statement; every one must be as expected, or nothing is
@@ -119,7 +132,7 @@ class Tx:
         self.counts["rows_written"] += len(rows)
         self.counts[f"update:{update.table.name}"] += len(rows)
         statement = update.statement(self.conn.dialect)
-        got = self.conn.execute(statement, {"rows": encode_rows(rows)}).rowcount
+        got = self.conn.execute(statement, {"rows": encode(rows)}).rowcount
         if got != len(rows):
             raise StaleWrite(update.table.name, len(rows), got)
 

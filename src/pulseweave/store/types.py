@@ -2,6 +2,7 @@
 text.
 """
 
+from collections.abc import Iterable
 from enum import StrEnum
 from typing import Any
 
@@ -9,6 +10,7 @@ from sqlalchemy import (
     BigInteger,
     CheckConstraint,
     Column,
+    ColumnElement,
     SmallInteger,
     String,
     Text,
@@ -47,6 +49,13 @@ def flag(name: str, *, nullable: bool = False) -> tuple[Column[Any], CheckConstr
     column: Column[Any] = Column(name, SmallInteger(), nullable=nullable)
     known = column.in_([literal_column("0"), literal_column("1")])
     return column, CheckConstraint(known, name=f"{name}_is_flag")
+
+
+def one_of(column: Column[Any], values: Iterable[StrEnum]) -> ColumnElement[bool]:
+    """Membership in a closed set, as literals: the statement's text stays the same and partial
+    indexes are recognised.
+    """
+    return column.in_([literal_column(f"'{value.value}'") for value in values])
 
 
 #: Canonical JSON text; always ASCII.

@@ -270,7 +270,7 @@ class Machine:
                     draft.instance = replace(draft.instance, quarantined=False)
                 return draft
 
-            return consume_all(fresh, delivery)
+            return consume_all(fresh, delivery, actor="engine", cause="RESULTS")
 
         cause = "INBOX_REQUEUE" if again else "RESULTS"
         return self.decide(ask, actor="engine", cause=cause, by_person=False)

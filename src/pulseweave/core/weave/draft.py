@@ -81,6 +81,7 @@ class Draft:
         self._ordered = False
         self._evaluated = False
         self._touched = False
+        self._finished: tuple[tuple[str, str, bool], InstancePlan] | None = None
 
     # --- moves ---------------------------------------------------------------------------------
 
@@ -154,9 +155,15 @@ class Draft:
     # --- the plan ------------------------------------------------------------------------------
 
     def finish(self, *, actor: str, cause: str, control: bool = False) -> InstancePlan:
-        """The plan. ``control``: an accepted command of a person moves control_revision too
-        (REC-5).
+        """The plan; asked again, the same one. ``control``: an accepted command of a person moves
+        control_revision too (REC-5).
         """
+        told = (actor, cause, control)
+        if self._finished is None or self._finished[0] != told:
+            self._finished = (told, self._finish(actor=actor, cause=cause, control=control))
+        return self._finished[1]
+
+    def _finish(self, *, actor: str, cause: str, control: bool) -> InstancePlan:
         invariant(not self.missing, "a decision is finished only on complete facts")
         changed = [*self._changed_leaves()]
         moved = replace(self.instance, **self._wake())

@@ -85,13 +85,16 @@ class Delivery:
     blocked: bool = False
 
 
-def consume_all(make: Callable[[], Draft], delivery: Delivery) -> tuple[Draft, list[InboxRecord]]:
+def consume_all(
+    make: Callable[[], Draft], delivery: Delivery, *, actor: str, cause: str
+) -> tuple[Draft, list[InboxRecord]]:
     """Consume a batch exactly as one by one (WEA-16). A record that can't be judged is set aside
     alone.
 
     ``make`` gives a fresh draft: after a failed decision the batch is taken again up to the
-    culprit, so that nothing half decided remains. With ``draft.missing`` set the records mean
-    nothing yet.
+    culprit, so that nothing half decided remains. The plan is part of the decision: where it can't
+    be finished, the last event is the culprit. With ``draft.missing`` set the records mean nothing
+    yet.
     """
     if delivery.blocked:
         draft = make()
@@ -108,12 +111,14 @@ def consume_all(make: Callable[[], Draft], delivery: Delivery) -> tuple[Draft, l
                 records.append(consume(draft, event, task, delivery.historical))
                 if draft.missing:
                     return draft, []
+            if good == len(delivery.events):
+                draft.finish(actor=actor, cause=cause)
         except Quarantined as error:
             culprit, good = error, len(records)
         except Exception as error:  # noqa: BLE001  # a decision may fail in any way (WEA-5)
             detail = {"error": type(error).__name__, "message": str(error)[:500]}
             culprit = Quarantined(QuarantineCause.DECISION_FAILED, detail)
-            good = len(records)
+            good = min(len(records), good - 1)
         else:
             break
     if culprit is not None:

@@ -100,6 +100,10 @@ class InboxState(StrEnum):
     QUARANTINED = "QUARANTINED"
 
 
+#: Records that the events behind them wait for, in order (WEA-5).
+WAITING = (InboxState.PENDING, InboxState.QUARANTINED)
+
+
 class Disposition(StrEnum):
     """What a processed event did."""
 

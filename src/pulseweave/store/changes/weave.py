@@ -296,12 +296,17 @@ def _moves(plan: InstancePlan, task: Task) -> list[TaskChange]:
 _CURSOR = SetUpdate(t.cursors, keys=("partition_id", "consumer"), expect=("seq",), set=("seq",))
 
 
-def advance_cursor(tx: Tx, partition_id: int, consumer: str, *, before: int, after: int) -> None:
-    """Everything up to ``after`` is in the inbox; the caller holds the cursor."""
-    row = {
-        "partition_id": partition_id,
-        "consumer": consumer,
-        "expect_seq": before,
-        "seq": after,
-    }
-    tx.update_many(_CURSOR, [row])
+def advance_cursors(
+    tx: Tx, consumer: str, *, before: Mapping[int, int], after: Mapping[int, int]
+) -> None:
+    """Everything up to ``after`` is in the inbox; the caller holds the cursors."""
+    rows = [
+        {
+            "partition_id": partition_id,
+            "consumer": consumer,
+            "expect_seq": before[partition_id],
+            "seq": seq,
+        }
+        for partition_id, seq in sorted(after.items())
+    ]
+    tx.update_many(_CURSOR, rows)

@@ -9,6 +9,8 @@ class Capabilities:
     execution.
 
     None: the clock of this host (an embedded database has no other).
+
+    ``json_keys``, ``json_inserts``: keys, and new rows, travel as one JSON text (store.setwise).
     """
 
     name: str
@@ -16,3 +18,5 @@ class Capabilities:
     row_locks: bool
     version_min: tuple[int, ...]
     transactional_ddl: bool
+    json_keys: bool = False
+    json_inserts: bool = False

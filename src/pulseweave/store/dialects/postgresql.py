@@ -10,6 +10,8 @@ CAPABILITIES = Capabilities(
     row_locks=True,
     version_min=(13,),
     transactional_ddl=True,
+    json_keys=True,
+    json_inserts=True,
 )
 
 CONNECT_ARGS: dict[str, Any] = {

@@ -10,6 +10,7 @@ CAPABILITIES = Capabilities(
     row_locks=False,
     version_min=(3, 35),
     transactional_ddl=True,
+    json_keys=True,
 )
 
 _PRAGMAS = (

@@ -4,9 +4,10 @@ from sqlalchemy import bindparam, select
 
 from pulseweave.core.pulse.task import EventKind, Outcome
 from pulseweave.core.weave.inbox import StreamEvent
-from pulseweave.core.weave.states import InboxState
+from pulseweave.core.weave.states import WAITING
 from pulseweave.store import schema as t
 from pulseweave.store.tx import Tx
+from pulseweave.store.types import one_of
 
 _x, _e = t.inbox.c, t.result_events.c
 _WAITING = (
@@ -18,7 +19,7 @@ _WAITING = (
     )
     .where(
         _x.instance_id == bindparam("instance_id"),
-        _x.state.in_([InboxState.PENDING.value, InboxState.QUARANTINED.value]),
+        one_of(_x.state, WAITING),
     )
     .order_by(_e.seq)
 )

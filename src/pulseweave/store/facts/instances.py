@@ -10,7 +10,7 @@ from sqlalchemy import bindparam, func, select
 
 from pulseweave.core.weave.instance import Instance
 from pulseweave.core.weave.leaf import Leaf, OutputRef
-from pulseweave.core.weave.states import InboxState, OutputSource
+from pulseweave.core.weave.states import WAITING, InboxState, OutputSource
 from pulseweave.kernel import canonical
 from pulseweave.kernel.instant import format_at
 from pulseweave.store import schema as t
@@ -18,6 +18,7 @@ from pulseweave.store.facts.tasks import task_results
 from pulseweave.store.rows_weave import instance_from_row, leaf_from_row
 from pulseweave.store.setwise import in_keys
 from pulseweave.store.tx import Tx
+from pulseweave.store.types import one_of
 
 #: Key under which the instance's input stands among payloads (core.weave.advance.INPUT).
 _INPUT = ""
@@ -137,7 +138,7 @@ _BLOCKED = (
     select(_x.instance_id)
     .where(
         in_keys(_x.instance_id, "ids"),
-        _x.state.in_([InboxState.PENDING.value, InboxState.QUARANTINED.value]),
+        one_of(_x.state, WAITING),
     )
     .distinct()
 )
@@ -152,7 +153,7 @@ _OPEN_RECORDS = (
     select(_x.state, func.count().label("n"))
     .where(
         _x.instance_id == bindparam("instance_id"),
-        _x.state.in_([InboxState.PENDING.value, InboxState.QUARANTINED.value]),
+        one_of(_x.state, WAITING),
     )
     .group_by(_x.state)
 )
@@ -208,36 +209,6 @@ def definition_documents(tx: Tx, definition_ids: Iterable[str]) -> dict[str, tup
     """definition id → (digest, canonical document text)."""
     rows = tx.rows(_DEFINITIONS, {"ids": sorted(set(definition_ids))})
     return {row.id: (row.digest, row.document) for row in rows}
-
-
-_HAS_NEW = (
-    select(t.result_partitions.c.id)
-    .select_from(
-        t.result_partitions.join(t.cursors, t.cursors.c.partition_id == t.result_partitions.c.id)
-    )
-    .where(
-        t.result_partitions.c.id == bindparam("partition_id"),
-        t.cursors.c.consumer == "weave",
-        t.result_partitions.c.head_seq > t.cursors.c.seq,
-    )
-)
-_BUSY_PARTITIONS = (
-    select(t.result_partitions.c.id)
-    .select_from(
-        t.result_partitions.join(t.cursors, t.cursors.c.partition_id == t.result_partitions.c.id)
-    )
-    .where(t.cursors.c.consumer == "weave", t.result_partitions.c.head_seq > t.cursors.c.seq)
-    .order_by(t.result_partitions.c.id)
-)
-
-
-def has_new_events(tx: Tx, partition_id: int) -> bool:
-    return bool(tx.rows(_HAS_NEW, {"partition_id": partition_id}))
-
-
-def partitions_with_new_events(tx: Tx) -> list[int]:
-    """Partitions whose stream is ahead of Weave's cursor."""
-    return [row.id for row in tx.rows(_BUSY_PARTITIONS, {})]
 
 
 _DUE = (

@@ -4,15 +4,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import bindparam, func, select
+from sqlalchemy import bindparam, func, not_, select
 
 from pulseweave.core.pulse.task import TaskState
 from pulseweave.core.weave.states import ENDED
 from pulseweave.store import schema as t
 from pulseweave.store.setwise import in_keys
 from pulseweave.store.tx import Tx
-
-_ENDED = [state.value for state in ENDED]
+from pulseweave.store.types import one_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +125,7 @@ _INSTANCE_LIMIT = select(_p.max_open_instances).where(
 _OPEN_INSTANCES = select(func.count()).where(
     t.instances.c.namespace == bindparam("namespace"),
     t.instances.c.application == bindparam("name"),
-    t.instances.c.state.not_in(_ENDED),
+    not_(one_of(t.instances.c.state, ENDED)),
 )
 
 

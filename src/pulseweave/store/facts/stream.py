@@ -13,25 +13,41 @@ from pulseweave.store.facts.tasks import task_results
 from pulseweave.store.setwise import in_keys
 from pulseweave.store.tx import Tx
 
-_e = t.result_events.c
+_e, _p = t.result_events.c, t.result_partitions.c
 _EVENTS = (
     select(t.result_events, t.late_reports.c.outcome.label("late_outcome"))
     .select_from(
         t.result_events.outerjoin(t.late_reports, t.late_reports.c.id == _e.late_report_id)
     )
-    .where(_e.partition_id == bindparam("partition_id"), _e.seq > bindparam("after"))
-    .order_by(_e.seq)
-    .limit(bindparam("limit"))
+    .join(t.cursors, t.cursors.c.partition_id == _e.partition_id)
+    .where(
+        in_keys(t.cursors.c.partition_id, "ids"),
+        t.cursors.c.consumer == bindparam("consumer"),
+        _e.seq > t.cursors.c.seq,
+        _e.seq <= t.cursors.c.seq + bindparam("share"),
+    )
+    .order_by(_e.partition_id, _e.seq)
+)
+_BUSY = (
+    select(_p.id, (_p.head_seq - t.cursors.c.seq).label("lag"))
+    .select_from(t.result_partitions.join(t.cursors, t.cursors.c.partition_id == _p.id))
+    .where(t.cursors.c.consumer == bindparam("consumer"), _p.head_seq > t.cursors.c.seq)
+    .order_by(_p.id)
 )
 
 
+def busy_partitions(tx: Tx, consumer: str) -> dict[int, int]:
+    """Partition → how many events its stream is ahead of the consumer's position."""
+    return {row.id: row.lag for row in tx.rows(_BUSY, {"consumer": consumer})}
+
+
 def events_after(
-    tx: Tx, partition_id: int, after: int, limit: int
-) -> tuple[list[StreamEvent], int]:
-    """Events of workflows behind a position, and the position of the last event read (of
-    anyone).
+    tx: Tx, partition_ids: Sequence[int], consumer: str, *, share: int
+) -> tuple[list[StreamEvent], dict[int, int]]:
+    """Up to ``share`` events of each partition behind the consumer's position: those of workflows,
+    and each partition's last event read (of anyone).
     """
-    params = {"partition_id": partition_id, "after": after, "limit": limit}
+    params = {"ids": list(partition_ids), "consumer": consumer, "share": share}
     rows = tx.rows(_EVENTS, params)
     events = [
         StreamEvent(
@@ -49,7 +65,7 @@ def events_after(
         for row in rows
         if row.instance_id is not None
     ]
-    return events, rows[-1].seq if rows else after
+    return events, {row.partition_id: row.seq for row in rows}
 
 
 _tasks = t.tasks.c

@@ -8,14 +8,13 @@ from sqlalchemy import and_, bindparam, select
 from pulseweave.core.pulse.change import TaskSpec
 from pulseweave.core.pulse.policy import Backoff
 from pulseweave.core.pulse.report import ReportedAttempt
-from pulseweave.core.pulse.task import SETTLED, Holds, Outcome, SettledBy, Task, TaskState
+from pulseweave.core.pulse.task import Holds, Outcome, SettledBy, Task, TaskState
 from pulseweave.store import schema as t
 from pulseweave.store.rows_pulse import backoff_from_text, spec_from_row, task_from_row
 from pulseweave.store.setwise import in_keys
 from pulseweave.store.tx import Tx
 
 _t, _s, _a, _e = t.tasks.c, t.task_specs.c, t.attempts.c, t.execution_audit.c
-_SETTLED = [state.value for state in SETTLED]
 _BY_ID = select(t.tasks).where(in_keys(_t.id, "ids"))
 _SPECS = select(t.task_specs).where(in_keys(_s.task_id, "ids"))
 _BACKOFFS = select(_s.task_id, _s.policy).where(in_keys(_s.task_id, "ids"))
@@ -107,13 +106,13 @@ def task_results(tx: Tx, task_ids: Sequence[str]) -> dict[str, tuple[str | None,
     return found
 
 
-_UNSETTLED_IDS = select(_t.id).where(in_keys(_t.instance_id, "ids"), _t.state.not_in(_SETTLED))
+_UNSETTLED_IDS = select(_t.id).where(in_keys(_t.instance_id, "ids"), t.UNSETTLED)
 _OF_INSTANCE = select(t.tasks).where(_t.instance_id == bindparam("instance_id")).order_by(_t.id)
 _DEADLINES = (
     select(_t.id, _t.deadline_at)
     .where(
         _t.instance_id == bindparam("instance_id"),
-        _t.state.not_in(_SETTLED),
+        t.UNSETTLED,
         _t.deadline_at.is_not(None),
     )
     .order_by(_t.id)

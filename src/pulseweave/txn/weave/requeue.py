@@ -26,6 +26,8 @@ from pulseweave.txn.unit import run
 from pulseweave.txn.weave.pump import lock_works
 from pulseweave.txn.weave.settle import Decided, Make, Work, settle
 
+_CAUSE = "INBOX_REQUEUE"
+
 
 @dataclass(frozen=True, slots=True)
 class Requeued:
@@ -64,17 +66,15 @@ def _requeue(tx: Tx, principal: Principal, instance_id: str, ids: IdSource) -> R
             draft.instance = replace(draft.instance, quarantined=False)
             return draft
 
-        draft, records = consume_all(fresh, delivery)
+        draft, records = consume_all(fresh, delivery, actor=principal.actor, cause=_CAUSE)
         taken = (replace(record, again=True) for record in records)
         return Decided(draft, list(zip(delivery.events, taken, strict=False)))
 
-    work = Work(
-        instance_id=instance_id, decide=decide, actor=principal.actor, cause="INBOX_REQUEUE"
-    )
+    work = Work(instance_id=instance_id, decide=decide, actor=principal.actor, cause=_CAUSE)
     audit = admin_audit(
         tx,
         principal.namespace,
-        "INBOX_REQUEUE",
+        _CAUSE,
         {"instance_id": instance_id},
         actor=principal.actor,
         ids=ids,

@@ -68,11 +68,9 @@ def _start_all(
     actor: str,
     ids: IdSource,
 ) -> list[Outcome]:
-    resolved = [
-        definition_facts.resolve(tx, namespace, request.definition, request.version)
-        for request in requests
-    ]
-    definitions = definitions_of(tx, [found for found in resolved if found is not None])
+    asked = {(request.definition, request.version) for request in requests}
+    resolved = {pair: definition_facts.resolve(tx, namespace, *pair) for pair in asked}
+    definitions = definitions_of(tx, [found for found in resolved.values() if found is not None])
     queues = {(namespace, queue) for d in definitions.values() for queue in d.queues}
     keys = sorted({f"{request.definition}\0{request.instance_key}" for request in requests})
     counted = queue_facts.open_instance_limit(tx, namespace, application) is not None
@@ -90,8 +88,9 @@ def _start_all(
         tx, namespace, [(request.definition, request.instance_key) for request in requests]
     )
     now = tx.now()
-    for request, definition_id in zip(requests, resolved, strict=True):
+    for request in requests:
         key = (request.definition, request.instance_key)
+        definition_id = resolved[request.definition, request.version]
         if key in known:
             outcomes.append(_found(known[key], request))
             continue
