@@ -6,7 +6,7 @@ from itertools import count
 from typing import Any
 
 from pulseweave.core.pulse.change import LateReport, TaskSpec
-from pulseweave.core.pulse.policy import Backoff, Effect
+from pulseweave.core.pulse.policy import Effect
 from pulseweave.core.pulse.task import (
     Holds,
     InReview,
@@ -18,7 +18,7 @@ from pulseweave.core.pulse.task import (
     Task,
     TaskState,
 )
-from pulseweave.core.recovery.facts import RecoveryFacts, Sources, TaskHistory
+from pulseweave.core.recovery.facts import RecoveryFacts, Scope, Sources, TaskHistory
 from pulseweave.core.weave.definition.model import Definition
 from pulseweave.core.weave.draft import Draft, InstanceFacts
 from pulseweave.core.weave.instance import Instance, Stop
@@ -40,7 +40,7 @@ NOW = 1_800_000_000 * SECOND
 INSTANCE_ID = "instance-1"
 NAMESPACE = "acme"
 APPLICATION = "shop"
-BACKOFF = Backoff(initial_ms=1_000, factor=2, max_ms=60_000, jitter=0)
+BACKOFF = compiled(task("charge")).leaves["charge"].backoff
 
 CANCEL = Stop(kind=StopKind.CANCEL, error='{"code":"CANCELLED","message":"because"}')
 FAIL = Stop(kind=StopKind.FAIL, error='{"code":"BROKEN","message":"no"}')
@@ -210,17 +210,32 @@ def known(
     *,
     sources: Sources | None = None,
     late_reports: Iterable[LateReport] = (),
+    foreign: Iterable[Leaf] = (),
+    room: Mapping[Scope, int] | None = None,
 ) -> RecoveryFacts:
-    """All that a recovery decision is made from."""
-    every = tuple(activations)
+    """All that a recovery decision is made from. Activations know what of their tasks is consumed,
+    unless they say something themselves.
+    """
+    told = {history.task.id: history for history in histories}
+    every = tuple(_informed(activation, told) for activation in activations)
     current = {activation.step_key: activation for activation in every if activation.current}
     return RecoveryFacts(
         base=InstanceFacts(definition=definition, instance=at, leaves=current),
         activations=every,
-        histories={told.task.id: told for told in histories},
+        histories=told,
         sources=sources or Sources(),
         late_reports={report.id: report for report in late_reports},
+        foreign=tuple(foreign),
+        room=room or {},
     )
+
+
+def _informed(activation: Leaf, told: Mapping[str, TaskHistory]) -> Leaf:
+    history = told.get(activation.task_id or "")
+    if history is None or history.consumed_revision is None or activation.task_state is not None:
+        return activation
+    task = history.task
+    return replace(activation, task_state=task.state, task_revision=task.revision)
 
 
 def draft(
