@@ -286,6 +286,9 @@ def test_a_step_that_waits_has_a_task() -> None:
         [leaf(LeafState.ACTIVE, task_id=None)],
     )
     assert refused(decide(facts)).code == "INTEGRITY_MISMATCH"
+    concluded = leaf(LeafState.SUCCEEDED, task_id=None, conclusion_id="c")
+    facts = known(instance(InstanceState.NEEDS_REVIEW), compiled(task("charge")), [concluded])
+    assert code_of(decide(facts)) is None
 
 
 @pytest.mark.rule("CON-1")

@@ -6,6 +6,7 @@ Every mismatch refuses, and names the row; nothing is repaired here.
 
 from collections.abc import Iterator
 from itertools import pairwise
+from typing import assert_never
 
 from pulseweave.core.recovery.facts import RecoveryFacts, TaskHistory
 from pulseweave.core.weave.advance import key_hash
@@ -154,3 +155,5 @@ def _walk(node: Node, facts: RecoveryFacts, reached: set[str]) -> bool:
             reached.add(key)
             leaf = facts.base.leaves.get(key)
             return leaf is not None and leaf.done
+        case _:
+            assert_never(node)

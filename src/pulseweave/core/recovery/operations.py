@@ -58,7 +58,11 @@ class Blocker:
 
 
 def items(facts: RecoveryFacts, *, now: int) -> list[Item]:
-    """The open review items of an instance, oldest first; none when it isn't in review."""
+    """The open review items of an instance, oldest first; none when it isn't in review.
+
+    Where no step is unresolved the item is the instance itself: READY_TO_CONTINUE, or the code of
+    what still forbids it.
+    """
     instance = facts.base.instance
     if instance.state is not InstanceState.NEEDS_REVIEW:
         return []
@@ -73,8 +77,9 @@ def items(facts: RecoveryFacts, *, now: int) -> list[Item]:
         )
     if not found:
         since = instance.review_at or instance.journal_at
-        cause = "QUARANTINED" if facts.sources.quarantined else "READY_TO_CONTINUE"
-        found.append(Item(leaf=None, cause=cause, since=since, operations=(_continue(facts, now),)))
+        last = _continue(facts, now)
+        cause = last.refusal.code if last.refusal is not None else "READY_TO_CONTINUE"
+        found.append(Item(leaf=None, cause=cause, since=since, operations=(last,)))
     return sorted(found, key=lambda item: item.since)
 
 
