@@ -40,6 +40,13 @@ class Locked:
     instance_ids: frozenset[str] = frozenset()
     tasks: Mapping[str, Sequence[Task]] = field(default_factory=dict)
 
+    @property
+    def waited(self) -> bool:
+        """Whether time may have passed: a gate is locked by nobody but the instance's holder, a
+        task by workers too.
+        """
+        return any(self.tasks.values())
+
 
 NOTHING_LOCKED = Locked()
 

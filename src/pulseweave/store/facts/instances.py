@@ -65,7 +65,7 @@ def current_leaves(tx: Tx, instance_ids: Sequence[str]) -> dict[str, dict[str, L
     return found
 
 
-_ACTIVATIONS = select(t.activations).where(in_keys(_a.id, "ids"))
+_HISTORICAL = select(t.activations).where(in_keys(_a.id, "ids"), _a.current.is_(None))
 _ALL_ACTIVATIONS = (
     select(t.activations)
     .where(_a.instance_id == bindparam("instance_id"))
@@ -73,8 +73,9 @@ _ALL_ACTIVATIONS = (
 )
 
 
-def activations_by_id(tx: Tx, activation_ids: Iterable[str]) -> dict[str, Leaf]:
-    rows = tx.rows(_ACTIVATIONS, {"ids": sorted(set(activation_ids))})
+def historical_activations(tx: Tx, activation_ids: Iterable[str]) -> dict[str, Leaf]:
+    """Those among the activations that are not their leaf's current one any more, by id."""
+    rows = tx.rows(_HISTORICAL, {"ids": sorted(set(activation_ids))})
     return {row.id: leaf_from_row(row) for row in rows}
 
 

@@ -81,8 +81,7 @@ def _consume(tx: Tx, events: Sequence[StreamEvent], ids: IdSource) -> None:
     instances = {row.id: instance_from_row(row) for row in rows}
     blocked = facts.blocked_instances(tx, sorted(by_instance))
     tasks = task_facts(tx, events)
-    named = facts.activations_by_id(tx, (event.activation_id for event in events))
-    historical = {leaf_id: leaf for leaf_id, leaf in named.items() if not leaf.current}
+    historical = facts.historical_activations(tx, (event.activation_id for event in events))
 
     def work_for(instance_id: str) -> Work:
         delivery = Delivery(

@@ -53,11 +53,10 @@ def _requeue(tx: Tx, principal: Principal, instance_id: str, ids: IdSource) -> R
     events = waiting_events(tx, instance_id)
     if not events:
         return Requeued(0, 0)
-    named = facts.activations_by_id(tx, (event.activation_id for event in events))
     delivery = Delivery(
         events=tuple(events),
         tasks=task_facts(tx, events),
-        historical={leaf_id: leaf for leaf_id, leaf in named.items() if not leaf.current},
+        historical=facts.historical_activations(tx, (event.activation_id for event in events)),
     )
 
     def decide(make: Make) -> Decided:

@@ -4,7 +4,8 @@ The pump, the waker and the control commands differ in what they decide, not in 
 The caller holds the instances (rank INSTANCE). Here facts are loaded in set reads, each draft is
 decided, payloads that decisions turn out to need are loaded and the decisions made again, quotas
 defer an advance that doesn't fit (PUL-12), gates and tasks are locked for plans that touch them
-and, because waiting takes time, those decisions are made once more with the later clock (PUL-15).
+and, because waiting for tasks takes time, the decisions are made once more with the later clock
+(PUL-15).
 Then everything is written.
 """
 
@@ -110,7 +111,7 @@ def settle(
     settled = _decide_all(batch, works, quotas, tx.now())
     touching = [plan for plan in settled.plans.values() if plan.touches_tasks]
     locked = lock_for_plans(tx, touching)
-    if touching:
+    if locked.waited:
         again = [work for work in works if work.instance_id in locked.instance_ids]
         others = [work for work in works if work.instance_id not in locked.instance_ids]
         now = tx.now()
