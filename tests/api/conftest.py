@@ -1,27 +1,23 @@
 """A whole server for each test, driven over HTTP in this process. No socket is opened.
 
-The databases are made once and emptied before each test. ``world`` is on SQLite; where the database
-matters a test takes ``each_world``, which is on each of the three in turn.
+A server is made once for each database, and its tables are emptied before each test. ``world`` is
+on SQLite; where the database matters a test takes ``each_world``, on each of the three in turn.
 """
 
 import asyncio
 from collections.abc import Callable, Iterator
 
 import pytest
-from sqlalchemy import delete
 
-from pulseweave.store import schema as t
 from pulseweave.store.engine import open_database
 from pulseweave.store.migrate import upgrade
-from tests.api.world import ApiWorld
+from tests.api.world import ApiWorld, Server
 from tests.conftest import ENGINES
 from tests.servers.process import DatabaseServer
 
 SERVERS = {"postgresql": "postgres_server", "mariadb": "mariadb_server"}
-#: Rows that an upgrade makes and no test changes.
-KEPT = {t.stripes.name, t.schema_info.name}
 
-EmptyDatabase = Callable[[str], str]
+ServerOn = Callable[[str], Server]
 
 
 @pytest.fixture(scope="session")
@@ -31,48 +27,48 @@ def runner() -> Iterator[asyncio.Runner]:
         yield made
 
 
+def prepare(url: str) -> str:
+    """Give a new database its schema; its URL."""
+    database = open_database(url)
+    upgrade(database)
+    database.close()
+    return url
+
+
 @pytest.fixture(scope="session")
-def empty_database(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> EmptyDatabase:
-    """Engine → URL of its database, which has the schema and no rows."""
-    urls: dict[str, str] = {}
+def server_on(
+    request: pytest.FixtureRequest,
+    tmp_path_factory: pytest.TempPathFactory,
+    runner: asyncio.Runner,
+) -> Iterator[ServerOn]:
+    """Engine → the server on its database."""
+    made: dict[str, Server] = {}
 
-    def make(engine: str) -> str:
+    def make(engine: str) -> Server:
         if engine not in SERVERS:
-            return f"sqlite:///{tmp_path_factory.mktemp('api') / 'weave.db'}"
-        server: DatabaseServer = request.getfixturevalue(SERVERS[engine])
-        return server.create_database("weave_api")
+            url = f"sqlite:///{tmp_path_factory.mktemp('api') / 'weave.db'}"
+        else:
+            of_engine: DatabaseServer = request.getfixturevalue(SERVERS[engine])
+            url = of_engine.create_database("weave_api")
+        return Server(prepare(url), runner)
 
-    def empty(engine: str) -> str:
-        made = engine in urls
-        url = urls[engine] if made else urls.setdefault(engine, make(engine))
-        database = open_database(url)
-        if not made:
-            upgrade(database)
-        with database.writer.begin() as connection:
-            for table in t.metadata.sorted_tables:
-                if table.name not in KEPT:
-                    connection.execute(delete(table))
-        database.close()
-        return url
+    def on(engine: str) -> Server:
+        if engine not in made:
+            made[engine] = make(engine)
+        return made[engine]
 
-    return empty
+    yield on
+    for server in made.values():
+        server.close()
 
 
 @pytest.fixture
-def world(empty_database: EmptyDatabase, runner: asyncio.Runner) -> Iterator[ApiWorld]:
-    """A server on SQLite, whose time the test moves."""
-    made = ApiWorld(empty_database("sqlite"), runner)
-    yield made
-    made.close()
+def world(server_on: ServerOn) -> ApiWorld:
+    """An empty server on SQLite, whose time the test moves."""
+    return ApiWorld(server_on("sqlite"))
 
 
 @pytest.fixture(params=ENGINES)
-def each_world(
-    request: pytest.FixtureRequest, empty_database: EmptyDatabase, runner: asyncio.Runner
-) -> Iterator[ApiWorld]:
+def each_world(request: pytest.FixtureRequest, server_on: ServerOn) -> ApiWorld:
     """The same on each database in turn."""
-    made = ApiWorld(empty_database(request.param), runner)
-    yield made
-    made.close()
+    return ApiWorld(server_on(request.param))

@@ -14,6 +14,7 @@ from typing import Any
 
 import httpx2
 import msgspec
+from sqlalchemy import delete, select
 
 from pulseweave.api.endpoint import Endpoint
 from pulseweave.api.openapi import codes_of
@@ -26,6 +27,7 @@ from pulseweave.kernel.codes import CODES
 from pulseweave.kernel.entropy import SeededEntropy
 from pulseweave.runtime.steps import Steps
 from pulseweave.server.assemble import assemble
+from pulseweave.store import schema as t
 from pulseweave.store.facts.definitions import partitions_of
 from pulseweave.txn.admin.namespaces import create_namespace
 from pulseweave.txn.admin.tokens import TokenOrder, create_token
@@ -35,6 +37,8 @@ from pulseweave.wire.admin import Problem
 
 EVERYTHING = frozenset(Permission)
 WHY = {"reason": "looked at the provider", "evidence_ref": "provider:1"}
+#: Rows that an upgrade makes and no test changes.
+KEPT = {t.stripes.name, t.schema_info.name}
 #: A request without a token, where ``None`` would mean the world's own.
 NOBODY = ""
 
@@ -99,13 +103,16 @@ def endpoint_at(method: str, path: str) -> Endpoint | None:
     return next(found, None)
 
 
-class ApiWorld:
-    """See the module. ``url``: a database with the schema and no rows."""
+class Server:
+    """The application over one database, which has the schema. One serves many tests.
+
+    ``virtual``: time stands still unless a test moves it, on each database alike.
+    """
 
     def __init__(self, url: str, runner: asyncio.Runner, *, virtual: bool = True) -> None:
         self.url = url
-        self.clock = ManualClock()
         self.runner = runner
+        self.clock = ManualClock()
         entropy = SeededEntropy(7)
         self.assembly = assemble(
             url, clock=self.clock if virtual else None, entropy=entropy if virtual else None
@@ -114,19 +121,37 @@ class ApiWorld:
         if virtual:
             self.database.capabilities = replace(self.database.capabilities, now_sql=None)
         self.core = self.assembly.app.core
-        self.steps = Steps(self.database, self.core.ids, self.core.entropy)
-        self._http = httpx2.AsyncClient(
+        self.http = httpx2.AsyncClient(
             transport=httpx2.ASGITransport(app=self.assembly.api), base_url="http://weave"
         )
+
+    def empty(self) -> None:
+        """Take every row away but those of an upgrade."""
+        with self.database.writer.begin() as connection:
+            for table in t.metadata.sorted_tables:
+                if table.name not in KEPT:
+                    connection.execute(delete(table))
+        self.core.forget_beliefs()
+
+    def close(self) -> None:
+        self.runner.run(self.http.aclose())
+        self.assembly.stop()
+
+
+class ApiWorld:
+    """See the module: two namespaces on a server, with a token of each that may do everything."""
+
+    def __init__(self, server: Server) -> None:
+        self.server = server
+        self.database = server.database
+        self.core = server.core
+        self.steps = Steps(self.database, self.core.ids, self.core.entropy)
         self._made = 0
+        server.empty()
         for namespace in ("default", "other"):
             create_namespace(self.database, namespace)
         self.token = self.make_token("operator")
         self.foreigner = self.make_token("foreigner", namespace="other")
-
-    def close(self) -> None:
-        self.runner.run(self._http.aclose())
-        self.assembly.stop()
 
     # --- who and when -----------------------------------------------------------------------------
 
@@ -155,7 +180,7 @@ class ApiWorld:
         return token
 
     def pass_ms(self, duration_ms: int) -> None:
-        self.clock.advance_ms(duration_ms)
+        self.server.clock.advance_ms(duration_ms)
 
     def new_key(self) -> str:
         self._made += 1
@@ -175,9 +200,8 @@ class ApiWorld:
         if content is None and asked.body is not None:
             content = canonical.encode(asked.body).encode("ascii")
         path = PREFIX + asked.path if not asked.path.startswith(PREFIX) else asked.path
-        got = self.runner.run(
-            self._http.request(asked.method, path, content=content, headers=headers)
-        )
+        request = self.server.http.request(asked.method, path, content=content, headers=headers)
+        got = self.server.runner.run(request)
         body = canonical.parse(got.content) if got.content else None
         answer = Answer(status=got.status_code, headers=got.headers, text=got.text, body=body)
         check_answer(endpoint_at(asked.method, path), answer)
@@ -289,6 +313,19 @@ class ApiWorld:
     def partition(self) -> int:
         """The first partition of the result stream."""
         return read(self.database, lambda tx: partitions_of(tx, "default"))[0]
+
+    def everything(self) -> dict[str, list[tuple[object, ...]]]:
+        """Every row of every table."""
+        with self.database.reader.connect() as connection:
+            return {
+                table.name: [
+                    tuple(row)
+                    for row in connection.execute(
+                        select(table).order_by(*table.primary_key.columns)
+                    )
+                ]
+                for table in t.metadata.sorted_tables
+            }
 
     def findings(self) -> list[Finding]:
         """What the doctor finds in the whole database."""

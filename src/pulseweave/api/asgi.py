@@ -8,7 +8,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import msgspec
@@ -43,7 +43,6 @@ class Api:
         self.app = app
         self.pool = ThreadPoolExecutor(threads, thread_name_prefix="weave-api")
         self.wakeups = Wakeups()
-        self.document = msgspec.json.encode(document(__version__))
         app.core.database.on_hints.append(self.wakeups.heard)
 
     async def call(self, endpoint: Endpoint, request: Request) -> Response:
@@ -130,7 +129,13 @@ class Api:
         return reply
 
     async def openapi(self, _: Request) -> Response:
-        return Response(self.document, media_type="application/json")
+        return Response(document_text(), media_type="application/json")
+
+
+@cache
+def document_text() -> bytes:
+    """The OpenAPI document, which is the same for every application of the process."""
+    return msgspec.json.encode(document(__version__))
 
 
 def bearer(header: str | None) -> str | None:

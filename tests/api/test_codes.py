@@ -1,0 +1,55 @@
+"""Every code that the table of endpoints declares is an answer that somebody can get, over HTTP.
+
+And the other way round: ``ApiWorld.send`` refuses each answer whose code is not declared.
+"""
+
+import pytest
+
+from pulseweave.api.openapi import codes_of
+from pulseweave.kernel.codes import CODES
+from tests.api.scenarios import SPECIFIC, scenario_of
+from tests.api.world import BY_KEY, ApiWorld
+
+DECLARED = [(key, code) for key, endpoint in BY_KEY.items() for code in codes_of(endpoint)]
+
+#: Codes that no endpoint declares, each with the reason. A code that is declared must leave.
+ELSEWHERE = {
+    "METHOD_NOT_ALLOWED": "answered by the router, before any endpoint",
+    "INTERNAL": "a fault, not an answer that is promised",
+    "UNSUPPORTED_DATABASE": "a server on such a database does not start",
+    "SCHEMA_VERSION": "a server on such a schema does not start",
+    "LEASE_LOST": "an answer to one entry of a turn",
+    "GATE_CLOSED": "an answer to one entry of a turn",
+    "START_REFUSED": "an answer to one entry of a turn",
+    "REPORT_CONFLICT": "an answer to one entry of a turn",
+    "QUEUE_NOT_FOUND": "a queue comes into being when it is first named",
+    "INSTANCE_PRUNED": "pruning is not built",
+    "CLASSIFICATION_MISMATCH": "polls are not built",
+    "ROUND_PENDING": "polls are not built",
+    "ROUNDS_EXHAUSTED": "polls are not built",
+    "POLL_NOT_PENDING": "polls are not built",
+    "TIMER_NOT_DUE": "timers are not built",
+    "WAIT_NOT_REARMABLE": "waits are not built",
+}
+
+
+def test_every_code_is_declared_or_said_to_be_elsewhere() -> None:
+    declared = {code for _, code in DECLARED}
+    assert declared | ELSEWHERE.keys() == CODES.keys()
+    assert not declared & ELSEWHERE.keys()
+
+
+def test_no_scenario_is_for_what_is_not_declared() -> None:
+    told = {(key, code) for key, codes in SPECIFIC.items() for code in codes}
+    assert told <= set(DECLARED)
+
+
+@pytest.mark.rule("REC-12")
+@pytest.mark.parametrize(("key", "code"), DECLARED)
+def test_the_code_is_reached(world: ApiWorld, key: str, code: str) -> None:
+    scenario = scenario_of(key, code)
+    assert scenario is not None, f"nobody says how {key} comes to answer {code}"
+    answer = scenario(world)
+    assert answer.code == code, answer.text
+    assert answer.status == CODES[code].status
+    assert ("retry-after" in answer.headers) == (answer.status in (429, 503))
