@@ -93,8 +93,9 @@ def consume_all(
 
     ``make`` gives a fresh draft: after a failed decision the batch is taken again up to the
     culprit, so that nothing half decided remains. The plan is part of the decision: where it can't
-    be finished, the last event is the culprit. With ``draft.missing`` set the records mean nothing
-    yet.
+    be finished the last event is the culprit, then the one before, until it can; facts that give no
+    plan even without events are nobody's record's fault, and raise. With ``draft.missing`` set the
+    records mean nothing yet.
     """
     if delivery.blocked:
         draft = make()
@@ -111,20 +112,20 @@ def consume_all(
                 records.append(consume(draft, event, task, delivery.historical))
                 if draft.missing:
                     return draft, []
-            if good == len(delivery.events):
-                draft.finish(actor=actor, cause=cause)
+            if culprit is not None:
+                records.append(_quarantine(draft, delivery.events[good], culprit))
+                records += [_pending(event) for event in delivery.events[good + 1 :]]
+            draft.finish(actor=actor, cause=cause)
         except Quarantined as error:
             culprit, good = error, len(records)
-        except Exception as error:  # noqa: BLE001  # a decision may fail in any way (WEA-5)
+        except Exception as error:
+            good = min(len(records), good - 1)
+            if good < 0:
+                raise
             detail = {"error": type(error).__name__, "message": str(error)[:500]}
             culprit = Quarantined(QuarantineCause.DECISION_FAILED, detail)
-            good = min(len(records), good - 1)
         else:
-            break
-    if culprit is not None:
-        records.append(_quarantine(draft, delivery.events[good], culprit))
-        records += [_pending(event) for event in delivery.events[good + 1 :]]
-    return draft, records
+            return draft, records
 
 
 def _pending(event: StreamEvent) -> InboxRecord:
