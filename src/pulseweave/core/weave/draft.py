@@ -6,7 +6,7 @@ and one journal entry a transaction, a continuation for whoever may go on by him
 WEA-14).
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypedDict
 
@@ -20,36 +20,53 @@ from pulseweave.core.weave.plan import (
     InstancePlan,
     JournalEntry,
     LeafChange,
+    QueryChange,
+    ScopeChange,
+    WaitChange,
     journal_change,
 )
+from pulseweave.core.weave.round import Query
+from pulseweave.core.weave.scope import ScopeState
 from pulseweave.core.weave.states import (
     INSTANCE_TRANSITIONS,
+    CloseReason,
     InstanceState,
+    LeafKind,
     LeafState,
     ReviewCause,
     StopKind,
+    WaitKind,
+    WaitState,
     WakeReason,
 )
+from pulseweave.core.weave.wait import SignalTaken, Wait
 from pulseweave.kernel import canonical, limits
 from pulseweave.kernel.check import invariant
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstanceFacts:
-    """What a decision is made from. ``leaves``: current activations by step key.
+    """What a decision is made from. ``leaves``: current activations by step key, ``scopes`` by
+    theirs: those outside of maps and in open items. ``waits``: the armed ones by id.
 
-    ``payloads`` holds values loaded so far: ``""`` for the input, step keys for outputs. A decision
-    that needs more says so (``Draft.missing``) and is asked again.
+    ``payloads`` holds values loaded so far, by the names that ``core.weave.values`` gives them. A
+    decision that needs more says so (``Draft.missing``) and is asked again.
     """
 
     definition: Definition
     instance: Instance
     leaves: Mapping[str, Leaf]
+    waits: Mapping[str, Wait] = field(default_factory=dict)
+    scopes: Mapping[str, ScopeState] = field(default_factory=dict)
     payloads: Mapping[str, object] = field(default_factory=dict)
 
 
 #: Continuations that stand for work: evaluating the instance from its root.
 _UNDONE = frozenset({WakeReason.ADVANCE, WakeReason.QUOTA})
+
+
+#: Of two reasons for the same instant the first is told.
+_ORDER = {reason: place for place, reason in enumerate(WakeReason)}
 
 
 class _Continuation(TypedDict):
@@ -67,16 +84,22 @@ class Draft:
         self.before = None if created else facts.instance
         self.instance = facts.instance
         self.leaves: dict[str, Leaf] = dict(facts.leaves)
+        self.waits: dict[str, Wait] = dict(facts.waits)
+        self.scopes: dict[str, ScopeState] = dict(facts.scopes)
         self.payloads = facts.payloads
         self.missing: set[str] = set()
         self.tasks: list[TaskCreated] = []
+        self.queries: dict[str, QueryChange] = {}
+        self.signals: list[SignalTaken] = []
+        self.cancelled: set[str] = set()
         self.conclusions: list[Conclusion] = []
-        self.input: str | None = None
-        self.output: str | None = None
+        self.keep: dict[str, str] = {}
         self.deferred = False  # an advance that quotas did not let happen now (PUL-12)
         self.now = max(now, facts.instance.journal_at)  # PUL-15
         self.new_id = new_id
         self._was: dict[str, Leaf] = {leaf.id: leaf for leaf in facts.leaves.values()}
+        self._waits_before = facts.waits
+        self._scopes_before = facts.scopes
         self._superseded: list[Leaf] = []
         self._ordered = False
         self._evaluated = False
@@ -99,10 +122,13 @@ class Draft:
         self.leaves[successor.step_key] = successor
 
     def review(self, leaf: Leaf, cause: ReviewCause) -> None:
-        """The leaf needs a person, and so does the instance; its gate closes with it (WEA-7)."""
+        """The leaf needs a person, and so does the instance; its gate closes with it (WEA-7). What
+        it waited for is waited for no more (WEA-17).
+        """
         self.set_leaf(
             replace(leaf, state=LeafState.NEEDS_REVIEW, review_cause=cause, review_at=self.now)
         )
+        self.close_waits(leaf, CloseReason.REVIEW)
         self.enter_review()
 
     def enter_review(self) -> None:
@@ -133,6 +159,101 @@ class Draft:
         self.instance = replace(self.instance, stop=stop)
         if self.instance.state is InstanceState.RUNNING:
             self.move(InstanceState.CANCELLING)
+        self._cancel_what_waits()
+
+    def _cancel_what_waits(self) -> None:
+        """A stop closes all waits and cancels the leaves that have no task under way (WEA-12)."""
+        waiting = {wait.activation_id for wait in self.armed() if wait.kind is not WaitKind.SIGNAL}
+        for leaf in list(self.leaves.values()):
+            if leaf.state is not LeafState.ACTIVE:
+                continue
+            self.close_waits(leaf, CloseReason.STOP)
+            if leaf.kind is LeafKind.SIGNAL or leaf.id in waiting:
+                self.set_leaf(replace(leaf, state=LeafState.CANCELLED, settled_at=self.now))
+
+    def know(self, leaf: Leaf) -> None:
+        """Take in a current activation that was not loaded: one in an item that is done."""
+        if leaf.current and leaf.step_key not in self.leaves:
+            self.leaves[leaf.step_key] = leaf
+            self._was[leaf.id] = leaf
+
+    # --- waits, scopes, queries ----------------------------------------------------------------
+
+    def armed(self) -> list[Wait]:
+        """Armed waits, the earlier armed first (WEA-10)."""
+        return sorted(
+            (wait for wait in self.waits.values() if wait.armed),
+            key=lambda wait: (wait.armed_at, wait.id),
+        )
+
+    def armed_of(self, leaf: Leaf) -> list[Wait]:
+        return [wait for wait in self.armed() if wait.activation_id == leaf.id]
+
+    def arm(
+        self,
+        leaf: Leaf,
+        kind: WaitKind,
+        *,
+        generation: int = 1,
+        name: str | None = None,
+        correlation: str | None = None,
+        due_at: int | None = None,
+        deadline_at: int | None = None,
+    ) -> Wait:
+        wait = Wait(
+            id=self.new_id(),
+            namespace=leaf.namespace,
+            instance_id=leaf.instance_id,
+            activation_id=leaf.id,
+            step_key=leaf.step_key,
+            kind=kind,
+            generation=generation,
+            name=name,
+            correlation=correlation,
+            due_at=due_at,
+            deadline_at=deadline_at,
+            armed_at=self.now,
+        )
+        self.waits[wait.id] = wait
+        return wait
+
+    def close_wait(
+        self,
+        wait: Wait,
+        state: WaitState,
+        *,
+        reason: CloseReason | None = None,
+        signal_id: str | None = None,
+    ) -> None:
+        invariant(wait.armed, "a wait is closed once", wait_id=wait.id)
+        self.waits[wait.id] = replace(
+            wait, state=state, reason=reason, signal_id=signal_id, closed_at=self.now
+        )
+
+    def close_waits(self, leaf: Leaf, reason: CloseReason) -> None:
+        for wait in self.armed_of(leaf):
+            self.close_wait(wait, WaitState.CLOSED, reason=reason)
+
+    def take_signal(self, wait: Wait, signal_id: str) -> None:
+        """The wait takes the signal: both are consumed (WEA-10)."""
+        self.close_wait(wait, WaitState.TAKEN, signal_id=signal_id)
+        self.signals.append(SignalTaken(signal_id=signal_id, wait_id=wait.id, at=self.now))
+
+    def taken_signals(self) -> set[str]:
+        return {taken.signal_id for taken in self.signals}
+
+    def set_scope(self, scope: ScopeState) -> None:
+        """Store a scope; its revision grows by one however often one decision touches it."""
+        before = self._scopes_before.get(scope.scope_key)
+        if before is not None:
+            scope = replace(scope, revision=before.revision + 1)
+        self.scopes[scope.scope_key] = scope
+
+    def open_query(self, query: Query) -> None:
+        self.queries[query.task_id] = QueryChange(before=None, after=query)
+
+    def answer_query(self, before: Query, after: Query) -> None:
+        self.queries[after.task_id] = QueryChange(before=before, after=after)
 
     def touch(self) -> None:
         """Count a revision although no row but the inbox's changes: a LATE fact (PUL-17)."""
@@ -167,7 +288,15 @@ class Draft:
         invariant(not self.missing, "a decision is finished only on complete facts")
         changed = [*self._changed_leaves()]
         moved = replace(self.instance, **self._wake())
-        unmoved = not (changed or self.conclusions or control or self._touched)
+        unmoved = not (
+            changed
+            or self.conclusions
+            or self.queries
+            or control
+            or self._touched
+            or any(True for _ in self._changed_waits())
+            or any(True for _ in self._changed_scopes())
+        )
         if unmoved and moved == self.before:
             return InstancePlan(before=self.before, after=self.instance)
         before = self.before
@@ -189,14 +318,18 @@ class Draft:
             before=before,
             after=after,
             leaves=tuple(changed),
+            waits=tuple(self._changed_waits()),
+            scopes=tuple(self._changed_scopes()),
+            queries=tuple(self.queries.values()),
+            signals=tuple(self.signals),
             tasks=tuple(
                 replace(t, task=replace(t.task, holds=t.task.holds | held)) for t in self.tasks
             ),
             conclusions=tuple(self.conclusions),
             gate=gate,
             cancel_tasks=after.stop is not None and (before is None or before.stop is None),
-            input=self.input,
-            output=self.output,
+            cancel_task_ids=frozenset(self.cancelled),
+            payloads=dict(self.keep),
             journal=self._journal(changed, after, actor=actor, cause=cause),
         )
 
@@ -210,11 +343,29 @@ class Draft:
                 changes.append(LeafChange(before=before, after=leaf.check()))
         return changes
 
+    def _changed_waits(self) -> Iterator[WaitChange]:
+        for wait in self.waits.values():
+            before = self._waits_before.get(wait.id)
+            if before != wait:
+                yield WaitChange(before=before, after=wait)
+
+    def _changed_scopes(self) -> Iterator[ScopeChange]:
+        for scope in self.scopes.values():
+            before = self._scopes_before.get(scope.scope_key)
+            if before != scope:
+                yield ScopeChange(before=before, after=scope.check())
+
     def _journal(
         self, changed: list[LeafChange], after: Instance, *, actor: str, cause: str
     ) -> JournalEntry:
         changes = [journal_change("instance", self.before, after)]
         changes += [journal_change("leaf", change.before, change.after) for change in changed]
+        for kind, moved in (
+            ("wait", self._changed_waits()),
+            ("scope", self._changed_scopes()),
+            ("query", self.queries.values()),
+        ):
+            changes += [journal_change(kind, change.before, change.after) for change in moved]
         changes += [
             journal_change("conclusion", None, conclusion) for conclusion in self.conclusions
         ]
@@ -230,21 +381,29 @@ class Draft:
 
     def _wake(self) -> _Continuation:
         """The continuation that these facts call for (WEA-14); a deadline counts while paused
-        (WEA-13). One that was ordered before stays until the instance was evaluated: a fact that
-        moves nothing takes it from nobody.
+        (WEA-13), a wait in review too (WEA-16). One that was ordered before stays until the
+        instance was evaluated: a fact that moves nothing takes it from nobody.
         """
         instance = self.instance
         running = instance.state is InstanceState.RUNNING
         may_go_on = instance.state is InstanceState.CANCELLING or instance.gate_open
+        due = [(wait.next_at, WakeReason.WAIT) for wait in self.armed() if self._is_timed(wait)]
+        if running:
+            due.append((instance.deadline_at, WakeReason.DEADLINE))
         if running and self.deferred:
-            due_at = self.now + limits.DEFERRED_ADVANCE_MS * 1000
-            if instance.deadline_at is not None:
-                due_at = min(due_at, instance.deadline_at)
-            return {"wake_at": due_at, "wake_reason": WakeReason.QUOTA}
-        if may_go_on and self._ordered:
-            return {"wake_at": self.now, "wake_reason": WakeReason.ADVANCE}
-        if may_go_on and instance.wake_reason in _UNDONE and not self._evaluated:
-            return {"wake_at": instance.wake_at, "wake_reason": instance.wake_reason}
-        if running and instance.deadline_at is not None:
-            return {"wake_at": instance.deadline_at, "wake_reason": WakeReason.DEADLINE}
-        return {"wake_at": None, "wake_reason": None}
+            due.append((self.now + limits.DEFERRED_ADVANCE_MS * 1000, WakeReason.QUOTA))
+        elif may_go_on and self._ordered:
+            due.append((self.now, WakeReason.ADVANCE))
+        elif may_go_on and instance.wake_reason in _UNDONE and not self._evaluated:
+            due.append((instance.wake_at, instance.wake_reason))
+        known = [(at, _ORDER[reason], reason) for at, reason in due if at is not None]
+        if not known:
+            return {"wake_at": None, "wake_reason": None}
+        at, _, reason = min(known)
+        # what was not done yet is done whenever the instance is woken, and must not be forgotten
+        undone = [why for _, _, why in known if why in _UNDONE]
+        return {"wake_at": at, "wake_reason": undone[0] if undone else reason}
+
+    def _is_timed(self, wait: Wait) -> bool:
+        """Whether a wait's time is waited for now: a round starts only where one may advance."""
+        return wait.kind is not WaitKind.ROUND or self.instance.gate_open

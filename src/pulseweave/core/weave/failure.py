@@ -6,12 +6,22 @@ becomes a review item instead, and in CANCELLING nothing is decided any more: th
 
 from dataclasses import replace
 
-from pulseweave.core.weave.definition.model import OnFailure
+from pulseweave.core.weave.definition.model import Definition, OnFailure, SignalNode
 from pulseweave.core.weave.draft import Draft
 from pulseweave.core.weave.leaf import Leaf, OutputRef
-from pulseweave.core.weave.states import InstanceState, OutputSource, ReviewCause, StopKind
+from pulseweave.core.weave.states import (
+    CloseReason,
+    InstanceState,
+    LeafState,
+    OutputSource,
+    ReviewCause,
+    StopKind,
+)
 from pulseweave.kernel import canonical
 from pulseweave.kernel.check import invariant
+
+#: The code of a signal that did not come in time.
+TIMED_OUT = "WAIT_TIMED_OUT"
 
 
 def decide_failure(draft: Draft, leaf: Leaf) -> None:
@@ -21,13 +31,30 @@ def decide_failure(draft: Draft, leaf: Leaf) -> None:
     )
     if draft.instance.state is not InstanceState.RUNNING:
         return
-    match draft.definition.leaves[leaf.node_key].on_failure:
+    match policy_of(draft.definition, leaf):
         case OnFailure.FAIL:
             stop_for(draft, leaf)
         case OnFailure.REVIEW:
-            draft.review(leaf, ReviewCause.FAILED)
+            timed_out = error_of(leaf).get("code") == TIMED_OUT
+            draft.review(leaf, ReviewCause.TIMED_OUT if timed_out else ReviewCause.FAILED)
         case OnFailure.IGNORE:
             ignore(draft, leaf)
+
+
+def policy_of(definition: Definition, leaf: Leaf) -> OnFailure:
+    """What the leaf's failure means: a signal that did not come in time has a policy of its own."""
+    node = definition.leaves[leaf.node_key]
+    if isinstance(node, SignalNode) and error_of(leaf).get("code") == TIMED_OUT:
+        return node.on_timeout
+    return node.on_failure
+
+
+def fail(draft: Draft, leaf: Leaf, error: str | None) -> None:
+    """The leaf fails with this error, and its ``on_failure`` is applied."""
+    failed = replace(leaf, state=LeafState.FAILED, settled_at=draft.now, error=error)
+    draft.close_waits(failed, CloseReason.SETTLED)
+    draft.set_leaf(failed)
+    decide_failure(draft, draft.leaves[leaf.step_key])
 
 
 def stop_for(draft: Draft, leaf: Leaf) -> None:

@@ -24,7 +24,10 @@ class Stop:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Instance:
-    """Facts of one instance. Instants are microseconds UTC, texts canonical JSON."""
+    """Facts of one instance. Instants are microseconds UTC, texts canonical JSON.
+
+    ``superseded``: queries that are not settled although a signal has ended their poll (WEA-15).
+    """
 
     id: str
     namespace: str
@@ -46,6 +49,7 @@ class Instance:
     stop: Stop | None = None
     contradicted: bool = False
     quarantined: bool = False
+    superseded: int = 0
     review_at: int | None = None
     wake_at: int | None = None
     wake_reason: WakeReason | None = None

@@ -1,7 +1,7 @@
 """The leaf: a node that does work. It *is* its latest activation; a retry makes the next one.
 
-States: ACTIVE (its task is under way), NEEDS_REVIEW, SUCCEEDED, FAILED, CANCELLED. A FAILED leaf is
-*undecided* until its ``on_failure`` was applied: ``ignored`` makes the error its final output,
+States: ACTIVE (its task or wait is under way), NEEDS_REVIEW, SUCCEEDED, FAILED, CANCELLED. A FAILED
+leaf is *undecided* until its ``on_failure`` was applied: ``ignored`` makes the error its output,
 ``fail`` sets the instance's stop, ``review`` turns it into NEEDS_REVIEW.
 
 What may never happen: an activation that was succeeded by another one changes again; a SUCCEEDED
@@ -35,10 +35,11 @@ class OutputRef:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leaf:
     """Facts of one activation. ``step_key`` is the leaf's path, ``node_key`` its node in the
-    definition.
+    definition, ``within`` the item of a map in which it stands, "" outside of maps.
 
     ``task_revision`` and ``task_state`` tell the newest fact of its task that the inbox has
-    consumed.
+    consumed. A poll has a task for each ``round``; its ``deadline_at``, like a signal's, is fixed
+    with the first activation.
     """
 
     id: str
@@ -51,6 +52,9 @@ class Leaf:
     task_id: str | None
     retry_of: str | None
     entered_at: int
+    within: str = ""
+    round: int | None = None
+    deadline_at: int | None = None
     current: bool = True
     state: LeafState = LeafState.ACTIVE
     revision: int = 1
@@ -76,6 +80,11 @@ class Leaf:
     def check(self) -> "Leaf":
         facts = {"activation_id": self.id, "step_key": self.step_key, "state": self.state}
         invariant(self.sequence >= 1, "sequences start at 1", **facts)
+        invariant(
+            (self.round is not None) == (self.kind is LeafKind.POLL),
+            "a poll has rounds, nothing else has",
+            **facts,
+        )
         invariant(
             (self.state is LeafState.NEEDS_REVIEW) == (self.review_cause is not None),
             "a cause exactly in NEEDS_REVIEW",
@@ -105,7 +114,7 @@ def check_move(before: Leaf, after: Leaf) -> None:
     invariant(
         before.id == after.id
         and before.sequence == after.sequence
-        and before.task_id == after.task_id,
+        and (before.task_id == after.task_id or before.round != after.round),
         "an activation's identity never changes",
         activation_id=before.id,
     )

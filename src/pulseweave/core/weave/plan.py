@@ -5,14 +5,17 @@ that are written (``journal_of``), so replaying the journal rebuilds the rows (W
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from typing import TypedDict
 
 from pulseweave.core.pulse.change import TaskCreated
 from pulseweave.core.weave.instance import Instance, Stop
 from pulseweave.core.weave.leaf import Leaf, OutputRef
+from pulseweave.core.weave.round import Query
+from pulseweave.core.weave.scope import ScopeState
 from pulseweave.core.weave.states import Disposition, InboxState, QuarantineCause
+from pulseweave.core.weave.wait import SignalTaken, Wait
 from pulseweave.kernel import canonical
 
 
@@ -22,6 +25,24 @@ class LeafChange:
 
     before: Leaf | None
     after: Leaf
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaitChange:
+    before: Wait | None
+    after: Wait
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScopeChange:
+    before: ScopeState | None
+    after: ScopeState
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryChange:
+    before: Query | None
+    after: Query
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,25 +93,35 @@ class InstancePlan:
     """Everything that one transaction changes about one instance.
 
     ``gate``: True opens, False closes, None leaves it. ``cancel_tasks``: every unsettled task of
-    the instance, new ones included, is cancelled (unstarted) or asked to cancel (running).
-    ``journal`` is None exactly when nothing changed.
+    the instance, new ones included, is cancelled (unstarted) or asked to cancel (running);
+    ``cancel_task_ids`` names single ones. ``payloads``: texts to keep by name, like the input and
+    the items of a map. ``journal`` is None exactly when nothing changed.
     """
 
     before: Instance | None
     after: Instance
     leaves: tuple[LeafChange, ...] = ()
+    waits: tuple[WaitChange, ...] = ()
+    scopes: tuple[ScopeChange, ...] = ()
+    queries: tuple[QueryChange, ...] = ()
+    signals: tuple[SignalTaken, ...] = ()
     tasks: tuple[TaskCreated, ...] = ()
     conclusions: tuple[Conclusion, ...] = ()
     gate: bool | None = None
     cancel_tasks: bool = False
-    input: str | None = None
-    output: str | None = None
+    cancel_task_ids: frozenset[str] = frozenset()
+    payloads: Mapping[str, str] = field(default_factory=dict)
     journal: JournalEntry | None = None
 
     @property
     def touches_tasks(self) -> bool:
         """Whether existing tasks of the instance must be locked before this plan is applied."""
-        return self.before is not None and (self.gate is not None or self.cancel_tasks)
+        return self.before is not None and (
+            self.gate is not None or self.cancel_tasks or bool(self.cancel_task_ids)
+        )
+
+    def cancels(self, task_id: str) -> bool:
+        return self.cancel_tasks or task_id in self.cancel_task_ids
 
 
 #: Fields whose text is a payload: the journal keeps its digest (WEA-4).
@@ -105,13 +136,15 @@ def _journal_value(name: str, value: object) -> object:
             return {"source": source.value, "id": ref_id, "digest": digest}
         case StrEnum():
             return value.value
+        case tuple():
+            return list(value)
         case str() if name in _PAYLOADS:
             return canonical.digest(value)
         case _:
             return value
 
 
-Fact = Instance | Leaf | Conclusion
+Fact = Instance | Leaf | Conclusion | Wait | ScopeState | Query
 
 
 def journal_values(fact: Fact) -> dict[str, object]:
@@ -120,7 +153,8 @@ def journal_values(fact: Fact) -> dict[str, object]:
 
 
 _NAMES: Mapping[type, tuple[str, ...]] = {
-    kind: tuple(field.name for field in fields(kind)) for kind in (Instance, Leaf, Conclusion)
+    kind: tuple(field.name for field in fields(kind))
+    for kind in (Instance, Leaf, Conclusion, Wait, ScopeState, Query)
 }
 
 

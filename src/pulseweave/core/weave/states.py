@@ -49,11 +49,15 @@ class WakeReason(StrEnum):
 
     ADVANCE = "ADVANCE"  # evaluate again from the root
     QUOTA = "QUOTA"  # an advance was deferred (PUL-12)
+    WAIT = "WAIT"  # the earliest time that a wait of it waits for
     DEADLINE = "DEADLINE"  # nothing to do before the instance's deadline
 
 
 class LeafKind(StrEnum):
     TASK = "TASK"
+    POLL = "POLL"
+    SIGNAL = "SIGNAL"
+    TIMER = "TIMER"
 
 
 class LeafState(StrEnum):
@@ -65,11 +69,12 @@ class LeafState(StrEnum):
 
 
 _L = LeafState
-#: Within one activation. A retry makes a new activation and leaves the old one as it is (REC-10).
+#: Within one activation. A retry makes a new activation and leaves the old one as it is (REC-10);
+#: ContinuePoll and RearmWait set the same one to wait again.
 LEAF_TRANSITIONS: Mapping[LeafState, frozenset[LeafState]] = MappingProxyType(
     {
         _L.ACTIVE: frozenset({_L.NEEDS_REVIEW, _L.SUCCEEDED, _L.FAILED, _L.CANCELLED}),
-        _L.NEEDS_REVIEW: frozenset({_L.SUCCEEDED, _L.FAILED}),
+        _L.NEEDS_REVIEW: frozenset({_L.ACTIVE, _L.SUCCEEDED, _L.FAILED}),
         _L.SUCCEEDED: frozenset(),
         _L.FAILED: frozenset({_L.SUCCEEDED, _L.FAILED}),
         _L.CANCELLED: frozenset({_L.SUCCEEDED, _L.FAILED}),
@@ -84,6 +89,11 @@ class ReviewCause(StrEnum):
     OUTPUT_CONTRACT = "OUTPUT_CONTRACT"  # a result breaks the output contract
     FAILED = "FAILED"  # it failed and on_failure is review
     CANCELLED = "CANCELLED"  # cancelled without a stop intent
+    UNCLASSIFIED = "UNCLASSIFIED"  # an answer that the poll's mapping doesn't classify
+    ROUNDS_EXHAUSTED = "ROUNDS_EXHAUSTED"  # no round is left
+    QUERY_DEADLINE = "QUERY_DEADLINE"  # the poll's time is up
+    TIMED_OUT = "TIMED_OUT"  # no signal came in time, and on_timeout is review
+    WAIT_LOST = "WAIT_LOST"  # it waits, and nothing is armed for it (WEA-19)
 
 
 class OutputSource(StrEnum):
@@ -91,7 +101,9 @@ class OutputSource(StrEnum):
 
     TASK = "TASK"  # the settled task: its reporting attempt or its verdict
     CONCLUSION = "CONCLUSION"
+    SIGNAL = "SIGNAL"  # the signal's payload
     ERROR = "ERROR"  # on_failure ignore: the error is the output
+    NULL = "NULL"  # a timer gives null
 
 
 class InboxState(StrEnum):
@@ -111,6 +123,50 @@ class Disposition(StrEnum):
     EVIDENCE = "EVIDENCE"  # recorded on a leaf in review (WEA-17)
     STALE = "STALE"  # of an activation that is not its leaf's current one (WEA-5)
     LATE = "LATE"  # a fact that came after settlement (PUL-17)
+    SUPERSEDED = "SUPERSEDED"  # of a query whose poll a signal had ended before (WEA-9)
+
+
+class WaitKind(StrEnum):
+    """What an armed wait waits for."""
+
+    SIGNAL = "SIGNAL"
+    TIMER = "TIMER"
+    ROUND = "ROUND"  # the time of a poll's next round
+
+
+class WaitState(StrEnum):
+    ARMED = "ARMED"
+    TAKEN = "TAKEN"  # a signal came
+    FIRED = "FIRED"  # its time came
+    TIMED_OUT = "TIMED_OUT"
+    CLOSED = "CLOSED"
+
+
+class CloseReason(StrEnum):
+    """Why a wait was closed with nothing having come."""
+
+    REVIEW = "REVIEW"  # its leaf went into review (WEA-17)
+    STOP = "STOP"  # the instance is to stop (WEA-12)
+    SETTLED = "SETTLED"  # its leaf ended otherwise
+    RETRY = "RETRY"  # its leaf was retried or resolved
+
+
+_W = WaitState
+#: A wait is closed once; re-arming makes the next generation.
+WAIT_TRANSITIONS: Mapping[WaitState, frozenset[WaitState]] = MappingProxyType(
+    {
+        _W.ARMED: frozenset({_W.TAKEN, _W.FIRED, _W.TIMED_OUT, _W.CLOSED}),
+        _W.TAKEN: frozenset(),
+        _W.FIRED: frozenset(),
+        _W.TIMED_OUT: frozenset(),
+        _W.CLOSED: frozenset(),
+    }
+)
+
+
+class ScopeKind(StrEnum):
+    CHOICE = "CHOICE"
+    MAP = "MAP"
 
 
 class QuarantineCause(StrEnum):

@@ -33,8 +33,9 @@ class Kind:
 class Builder:
     """State of one compilation.
 
-    ``on_failure`` is the definition's default for its steps; ``all_built`` tells whether each step
-    that the document has became a node.
+    ``on_failure`` is the definition's default for its steps; ``names`` those that the maps around
+    the step at hand give to its expressions; ``all_built`` tells whether each step that the
+    document has became a node.
     """
 
     def __init__(
@@ -43,6 +44,7 @@ class Builder:
         self._kinds = kinds
         self.problems = problems
         self.on_failure = on_failure
+        self.names: frozenset[str] = frozenset()
         self._places: dict[str, str] = {}
         self._depth = 0
         self.all_built = True
@@ -78,7 +80,8 @@ class Builder:
             self._no_kind(value, place, named)
             return None
         kind = self._kinds[named[0]]
-        fields = Fields(value, place, (named[0], *kind.fields), self.problems)
+        known = (named[0], *kind.fields)
+        fields = Fields(value, place, known, self.problems, names=self.names)
         return kind.build(self, self._key(named[0], fields), fields)
 
     def _no_kind(self, value: Mapping[str, object], place: Place, named: list[str]) -> None:

@@ -11,13 +11,16 @@ from pulseweave.core.weave.definition.builder import Builder
 from pulseweave.core.weave.definition.fields import NAME, Fields
 from pulseweave.core.weave.definition.kinds import KINDS
 from pulseweave.core.weave.definition.model import (
-    ROOT,
+    ChoiceNode,
     Definition,
+    MapNode,
     OnFailure,
+    PollNode,
     SequenceNode,
+    TaskNode,
+    around_of,
     leaves_of,
     nodes_of,
-    output_leaves_of,
 )
 from pulseweave.core.weave.definition.problems import (
     DefinitionInvalid,
@@ -75,12 +78,16 @@ def compile_definition(document: object) -> Definition:
         root=root,
         leaves=MappingProxyType({leaf.key: leaf for leaf in leaves_of(root)}),
         nodes=MappingProxyType(nodes),
-        output_leaves=MappingProxyType(
-            {key: output_leaves_of(node) for key, node in {ROOT: root, **nodes}.items()}
+        around=MappingProxyType(dict(around_of(root))),
+        queues=tuple(
+            sorted(
+                {leaf.queue for leaf in leaves_of(root) if isinstance(leaf, TaskNode | PollNode)}
+            )
         ),
-        queues=tuple(sorted({leaf.queue for leaf in leaves_of(root)})),
         deadline_ms=deadline_ms,
         on_failure=on_failure,
+        waits=any(not isinstance(leaf, TaskNode) for leaf in leaves_of(root)),
+        scoped=any(isinstance(node, ChoiceNode | MapNode) for node in nodes_of(root)),
     )
 
 

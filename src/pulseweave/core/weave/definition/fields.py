@@ -57,14 +57,23 @@ HANDLER = NameForm(
 
 
 class Fields:
-    """The fields of one object that stands at ``place``; ``known`` are those that it may have."""
+    """The fields of one object that stands at ``place``; ``known`` are those that it may have, and
+    ``names`` those that its place gives to expressions.
+    """
 
     def __init__(
-        self, value: Mapping[str, object], place: Place, known: tuple[str, ...], problems: Problems
+        self,
+        value: Mapping[str, object],
+        place: Place,
+        known: tuple[str, ...],
+        problems: Problems,
+        *,
+        names: frozenset[str] = frozenset(),
     ) -> None:
         self._value = value
         self.place = place
         self.problems = problems
+        self.names = names
         for field in value:
             if field not in known:
                 hint = did_you_mean(field, known) or f"; there are {', '.join(known)}"
@@ -177,18 +186,33 @@ class Fields:
         self.note(field, ProblemCode.OUT_OF_BOUNDS, message)
         return None
 
-    def template(self, field: str) -> Template | None:
-        """The template of any JSON value, or None when the field is left out."""
+    def template(self, field: str, *more: str) -> Template | None:
+        """The template of any JSON value, or None when the field is left out; ``more``: names that
+        this field gives to its expressions.
+        """
         if field not in self._value:
             return None
-        return compile_template(self._value[field], self.at(field), self.problems)
+        names = self.names.union(more)
+        return compile_template(self._value[field], self.at(field), self.problems, names)
 
-    def text_template(self, field: str) -> Template | None:
+    def text_template(self, field: str, *more: str) -> Template | None:
         """A template that gives a text, so it is written as one."""
         if field in self._value and not isinstance(self._value[field], str):
             self._bad_type(field, "a string")
             return None
-        return self.template(field)
+        return self.template(field, *more)
+
+    def condition(self, field: str, *more: str) -> Template | None:
+        """A template that is one expression and nothing else: what it gives must be true or
+        false.
+        """
+        found = self.text_template(field, *more)
+        if found is None or found.is_expression:
+            return found
+        if found.expressions or "${" not in str(self._value[field]):
+            message = f"{field} is one expression, like ${{ input.amount > 100 }}"
+            self.note(field, ProblemCode.BAD_EXPRESSION, message)
+        return None
 
     def contract(self, field: str) -> Contract | None:
         if field not in self._value:
@@ -201,7 +225,23 @@ class Fields:
         if not isinstance(value, dict):
             self._bad_type(field, "an object")
             value = {}
-        return Fields(value, self.at(field), known, self.problems)
+        return Fields(value, self.at(field), known, self.problems, names=self.names)
+
+    def entries(self, field: str, known: tuple[str, ...]) -> "list[Fields]":
+        """The fields of each object in an array."""
+        value = self._value.get(field, [])
+        if not isinstance(value, list):
+            self._bad_type(field, "an array")
+            return []
+        found = []
+        for at, entry in enumerate(value):
+            place = (*self.at(field), at)
+            if isinstance(entry, dict):
+                found.append(Fields(entry, place, known, self.problems, names=self.names))
+            else:
+                message = f"an entry of {field} is an object, not {json_type(entry)}"
+                self.problems.add(place, ProblemCode.BAD_TYPE, message)
+        return found
 
     def _bad_type(self, field: str, wanted: str) -> None:
         found = json_type(self._value[field])

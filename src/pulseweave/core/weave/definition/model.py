@@ -5,13 +5,15 @@ arrange. What may never happen: two nodes with one key; a step that reads what n
 where it stands (``compile.py`` sees to both).
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from collections.abc import Mapping as Map
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TypeAlias, assert_never
+from typing import ClassVar, TypeAlias, assert_never
 
 from pulseweave.core.pulse.policy import Backoff, Effect, RetryPolicy
 from pulseweave.core.weave.definition.contract import Contract
+from pulseweave.core.weave.definition.mapping import Mapping
 from pulseweave.core.weave.definition.template import Template
 from pulseweave.kernel import canonical
 
@@ -28,9 +30,8 @@ class OnFailure(StrEnum):
 class TaskNode:
     """A leaf that Pulse executes.
 
-    ``place`` is the JSON Pointer of the step in the document; ``reads`` has the keys of the steps
-    that any of its templates reads, as written. ``deadline_ms`` and ``start_within_ms`` count from
-    its first activation.
+    ``place`` is the JSON Pointer of the step in the document. ``deadline_ms`` and
+    ``start_within_ms`` count from its first activation.
     """
 
     key: str
@@ -50,7 +51,6 @@ class TaskNode:
     concurrency_key: Template | None
     business_key: Template | None
     on_failure: OnFailure
-    reads: frozenset[str]
 
     @property
     def policy(self) -> RetryPolicy:
@@ -61,6 +61,86 @@ class TaskNode:
             lease_ms=self.lease_ms,
             effect=self.effect,
         )
+
+
+class OnExhausted(StrEnum):
+    """What it means that a poll ran out of rounds or time (WEA-7)."""
+
+    REVIEW = "review"
+    FAIL = "fail"  # the leaf fails, then its ``on_failure``
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FinalSignal:
+    """A signal that is armed while a poll polls; its payload is classified like a result."""
+
+    name: str
+    correlation: Template | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PollNode:
+    """A leaf that asks until the answer is final (WEA-9).
+
+    ``query`` says how to ask: its key and place are the poll's, its ``max_attempts`` are those of
+    one round. ``query_deadline_ms`` counts from the first activation.
+    """
+
+    query: TaskNode
+    interval_ms: int
+    max_rounds: int
+    query_deadline_ms: int | None
+    mapping: Mapping
+    on_exhausted: OnExhausted
+    final_signal: FinalSignal | None
+
+    @property
+    def key(self) -> str:
+        return self.query.key
+
+    @property
+    def place(self) -> str:
+        return self.query.place
+
+    @property
+    def queue(self) -> str:
+        return self.query.queue
+
+    @property
+    def output_contract(self) -> Contract | None:
+        return self.query.output_contract
+
+    @property
+    def on_failure(self) -> OnFailure:
+        return self.query.on_failure
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SignalNode:
+    """A leaf that waits for a signal (WEA-10). ``timeout_ms`` counts from its activation."""
+
+    key: str
+    place: str
+    name: str
+    correlation: Template | None
+    output_contract: Contract | None
+    timeout_ms: int | None
+    on_timeout: OnFailure
+    on_failure: OnFailure
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimerNode:
+    """A leaf that waits for a time (WEA-11): ``for_ms`` after its activation, or the instant that
+    ``until`` gives. One of them is None.
+    """
+
+    key: str
+    place: str
+    for_ms: int | None
+    until: Template | None
+    on_failure: OnFailure
+    output_contract: ClassVar[None] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,19 +161,57 @@ class ParallelNode:
     branches: tuple[tuple[str, SequenceNode], ...]
 
 
-Leaf: TypeAlias = TaskNode
-Node: TypeAlias = TaskNode | SequenceNode | ParallelNode
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChoiceNode:
+    """The first case whose condition holds, else ``otherwise``. Decided once (WEA-2).
 
-#: Under this key ``Definition.output_leaves`` has the root sequence.
-ROOT = ""
+    ``branches`` has the bodies of the cases, then that of ``else`` where there is one; None is an
+    empty ``else``: nothing to do, output null.
+    """
+
+    key: str
+    place: str
+    conditions: tuple[Template, ...]
+    branches: tuple[SequenceNode | None, ...]
+
+    @property
+    def has_else(self) -> bool:
+        return len(self.branches) > len(self.conditions)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MapNode:
+    """The body once for each item, at most ``max_concurrency`` at a time (WEA-2).
+
+    Expressions in the body read the item as ``item_name`` and its index as ``index_name``.
+    """
+
+    key: str
+    place: str
+    items: Template
+    item_name: str
+    max_concurrency: int
+    body: SequenceNode
+
+    @property
+    def index_name(self) -> str:
+        return f"{self.item_name}_index"
+
+
+LeafNode: TypeAlias = TaskNode | PollNode | SignalNode | TimerNode
+Node: TypeAlias = LeafNode | SequenceNode | ParallelNode | ChoiceNode | MapNode
+
+#: What the leaves of each place are called: the maps around a step, outermost first.
+Around: TypeAlias = tuple[MapNode, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Definition:
     """One version of a workflow, addressed by the digest of its document as it was given (WEA-1).
 
-    ``leaves`` and ``nodes`` are by step key. ``output_leaves`` tells for each
-    key (and for ROOT) which leaves' outputs ``output_of`` needs.
+    ``leaves`` and ``nodes`` are by step key; ``around`` has the maps around each keyed node.
+    ``waits`` tells whether any of its leaves may wait for a time or a signal, ``scoped`` whether
+    it has choices or maps.
     """
 
     name: str
@@ -104,12 +222,14 @@ class Definition:
     input_contract: Contract | None
     output: Template | None
     root: SequenceNode
-    leaves: Mapping[str, Leaf]
-    nodes: Mapping[str, Node]
-    output_leaves: Mapping[str, frozenset[str]]
+    leaves: Map[str, LeafNode]
+    nodes: Map[str, Node]
+    around: Map[str, Around]
     queues: tuple[str, ...]
     deadline_ms: int | None
     on_failure: OnFailure
+    waits: bool
+    scoped: bool
 
     @property
     def document(self) -> object:
@@ -120,12 +240,16 @@ class Definition:
 
 def children_of(node: Node) -> tuple[Node, ...]:
     match node:
-        case TaskNode():
+        case TaskNode() | PollNode() | SignalNode() | TimerNode():
             return ()
         case SequenceNode(children=children):
             return children
         case ParallelNode(branches=branches):
             return tuple(branch for _, branch in branches)
+        case ChoiceNode(branches=bodies):
+            return tuple(body for body in bodies if body is not None)
+        case MapNode(body=body):
+            return (body,)
         case _:
             assert_never(node)
 
@@ -137,35 +261,52 @@ def nodes_of(node: Node) -> Iterator[Node]:
         yield from nodes_of(child)
 
 
-def leaves_of(node: Node) -> tuple[Leaf, ...]:
+def leaves_of(node: Node) -> tuple[LeafNode, ...]:
     """The leaves in a node, in the order of the document."""
-    return tuple(found for found in nodes_of(node) if isinstance(found, TaskNode))
+    return tuple(found for found in nodes_of(node) if isinstance(found, LeafNode))
+
+
+def around_of(node: Node, outer: Around = ()) -> Iterator[tuple[str, Around]]:
+    """Each keyed node in a node with the maps around it, outermost first."""
+    if node.key:
+        yield node.key, outer
+    inner = (*outer, node) if isinstance(node, MapNode) else outer
+    for child in children_of(node):
+        yield from around_of(child, inner)
+
+
+def templates_of(node: Node) -> tuple[Template, ...]:
+    """The templates that are evaluated when a node is entered."""
+    found: tuple[Template | None, ...] = ()
+    match node:
+        case TaskNode():
+            found = (node.input, node.concurrency_key, node.business_key)
+        case PollNode(query=query, final_signal=final):
+            correlation = final.correlation if final is not None else None
+            found = (*templates_of(query), correlation)
+        case SignalNode(correlation=correlation):
+            found = (correlation,)
+        case TimerNode(until=until):
+            found = (until,)
+        case ChoiceNode(conditions=conditions):
+            found = conditions
+        case MapNode(items=items):
+            found = (items,)
+        case SequenceNode() | ParallelNode():
+            pass
+        case _:
+            assert_never(node)
+    return tuple(template for template in found if template is not None)
 
 
 def output_leaves_of(node: Node) -> frozenset[str]:
-    """Keys of the leaves whose outputs make the node's output."""
+    """Keys of the leaves that may make the node's output."""
     match node:
-        case TaskNode(key=key):
-            return frozenset({key})
+        case TaskNode() | PollNode() | SignalNode() | TimerNode():
+            return frozenset({node.key})
         case SequenceNode(children=children):
             return output_leaves_of(children[-1])
-        case ParallelNode(branches=branches):
-            return frozenset().union(*(output_leaves_of(branch) for _, branch in branches))
-        case _:
-            assert_never(node)
-
-
-def output_of(node: Node, outputs: Mapping[str, object]) -> object:
-    """The node's output, given those of its ``output_leaves`` (WEA-2).
-
-    A task's is its own, a sequence's that of its last child, a parallel's an object by branch name.
-    """
-    match node:
-        case TaskNode(key=key):
-            return outputs[key]
-        case SequenceNode(children=children):
-            return output_of(children[-1], outputs)
-        case ParallelNode(branches=branches):
-            return {name: output_of(branch, outputs) for name, branch in branches}
+        case ParallelNode() | ChoiceNode() | MapNode():
+            return frozenset().union(*map(output_leaves_of, children_of(node)))
         case _:
             assert_never(node)

@@ -2,19 +2,25 @@
 
 Complete at a step is what certainly ended before it: the earlier siblings in each sequence around
 it, with all that is inside them. Not the step itself, nothing around it, nothing later, nothing in
-a sibling branch.
+a sibling branch. From outside a choice or map nothing in it is read but its own output: which of
+its steps ran, and how often, is not fixed.
 """
 
 from collections.abc import Iterator, Mapping
 from typing import assert_never
 
 from pulseweave.core.weave.definition.model import (
+    ChoiceNode,
+    MapNode,
     Node,
     ParallelNode,
+    PollNode,
     SequenceNode,
+    SignalNode,
     TaskNode,
+    TimerNode,
     children_of,
-    nodes_of,
+    templates_of,
 )
 from pulseweave.core.weave.definition.problems import ProblemCode, Problems, did_you_mean
 from pulseweave.core.weave.definition.template import Template
@@ -33,7 +39,7 @@ def check_references(
     checker = _Checker(root, problems, all_built=all_built)
     checker.visit((root,), frozenset())
     if output is not None:
-        checker.check(output, frozenset(checker.paths), (root,))
+        checker.check(output, frozenset(_readable(root)), (root,))
 
 
 class _Checker:
@@ -47,18 +53,18 @@ class _Checker:
     def visit(self, path: _Path, complete: frozenset[str]) -> None:
         """Check the node at the end of ``path``, which is entered when ``complete`` are."""
         node = path[-1]
+        for template in templates_of(node):
+            self.check(template, complete, path)
         match node:
-            case TaskNode():
-                for template in (node.input, node.concurrency_key, node.business_key):
-                    if template is not None:
-                        self.check(template, complete, path)
+            case TaskNode() | PollNode() | SignalNode() | TimerNode():
+                pass
             case SequenceNode(children=children):
                 for child in children:
                     self.visit((*path, child), complete)
-                    complete |= {found.key for found in nodes_of(child) if found.key}
-            case ParallelNode(branches=branches):
-                for _, branch in branches:
-                    self.visit((*path, branch), complete)
+                    complete |= set(_readable(child))
+            case ParallelNode() | ChoiceNode() | MapNode():
+                for body in children_of(node):
+                    self.visit((*path, body), complete)
             case _:
                 assert_never(node)
 
@@ -82,7 +88,23 @@ class _Checker:
         shared = [one for one, other in zip(read, reading, strict=False) if one is other]
         if isinstance(shared[-1], ParallelNode):
             return f"it stands in another branch of {shared[-1].key!r}; read it behind that step"
+        if isinstance(shared[-1], ChoiceNode):
+            return f"it stands in another case of {shared[-1].key!r}"
+        inside = next(
+            (n for n in read[len(shared) : -1] if isinstance(n, ChoiceNode | MapNode)), None
+        )
+        if inside is not None:
+            return f"it is inside of {inside.key!r}, whose own output can be read"
         return "it comes later"
+
+
+def _readable(node: Node) -> Iterator[str]:
+    """Keys that can be read once the node is complete."""
+    if node.key:
+        yield node.key
+    if not isinstance(node, ChoiceNode | MapNode):
+        for child in children_of(node):
+            yield from _readable(child)
 
 
 def _paths(path: _Path) -> Iterator[tuple[str, _Path]]:

@@ -10,7 +10,7 @@ happen: a selected value comes out changed; a value comes out that canonical JSO
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pulseweave.core.weave.definition.expressions.expression import (
     Expression,
@@ -38,10 +38,13 @@ _OPENING, _ESCAPED = "${", "$${"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
-    """What expressions see: the instance's input, and the output of each step that they read."""
+    """What expressions see: the instance's input, the output of each step that they read, and the
+    names of their place.
+    """
 
     input: object
     steps: Mapping[str, object]
+    names: Mapping[str, object] = field(default_factory=dict)
 
 
 class ExpressionError(Exception):
@@ -205,77 +208,93 @@ class _Object(_Part):
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """``reads``: keys of the steps whose output its expressions name, as written."""
+    """``reads``: keys of the steps whose output its expressions name, as written; ``names``: the
+    names of their place that they use, ``input`` among them.
+    """
 
     reads: frozenset[str]
+    names: frozenset[str]
     expressions: tuple[PlacedExpression, ...]
     _root: _Part
 
+    @property
+    def is_expression(self) -> bool:
+        """Whether it is wholly one expression, so that it can give a value of any type."""
+        return isinstance(self._root, _Whole)
+
     def evaluate(self, scope: Scope) -> object:
-        """The value in a scope that has every step that is read. Raises ExpressionError."""
+        """The value in a scope that has every step and name that is read. Raises
+        ExpressionError.
+        """
         invariant(
             self.reads <= scope.steps.keys(),
             "a scope has every step that is read",
             missing=sorted(self.reads - scope.steps.keys()),
         )
         steps = {key: {OUTPUT: scope.steps[key]} for key in self.reads}
-        return self._root.evaluate(_Evaluation({INPUT: scope.input, STEPS: steps}), 0)
+        names = {name: scope.names[name] for name in self.names - {INPUT}}
+        return self._root.evaluate(_Evaluation({**names, INPUT: scope.input, STEPS: steps}), 0)
 
 
-def compile_template(value: object, place: Place, problems: Problems) -> Template:
-    """The template of a JSON value at ``place``; what is wrong with it goes to ``problems``."""
-    root = _compile(value, place, problems)
+def compile_template(
+    value: object, place: Place, problems: Problems, given: frozenset[str] = frozenset()
+) -> Template:
+    """The template of a JSON value at ``place``, which gives its expressions the names ``given``;
+    what is wrong with it goes to ``problems``.
+    """
+    root = _Compiler(problems, given).part(value, place)
     expressions = tuple(root.expressions())
     reads = frozenset(key for placed in expressions for key in placed.expression.reads)
-    return Template(reads, expressions, root)
+    names = frozenset(name for placed in expressions for name in placed.expression.names)
+    return Template(reads, names, expressions, root)
 
 
-def _compile(value: object, place: Place, problems: Problems) -> _Part:
-    match value:
-        case str():
-            return _string(value, place, problems)
-        case list():
-            return _Array(
-                tuple(_compile(item, (*place, at), problems) for at, item in enumerate(value))
-            )
-        case dict():
-            return _Object(
-                tuple(
-                    (
-                        _literal_key(key, (*place, key), problems),
-                        _compile(item, (*place, key), problems),
+class _Compiler:
+    def __init__(self, problems: Problems, given: frozenset[str]) -> None:
+        self._problems = problems
+        self._given = given
+
+    def part(self, value: object, place: Place) -> _Part:
+        match value:
+            case str():
+                return self._string(value, place)
+            case list():
+                return _Array(tuple(self.part(item, (*place, at)) for at, item in enumerate(value)))
+            case dict():
+                return _Object(
+                    tuple(
+                        (self._literal_key(key, (*place, key)), self.part(item, (*place, key)))
+                        for key, item in value.items()
                     )
-                    for key, item in value.items()
                 )
+            case _:
+                return _Plain(value)
+
+    def _literal_key(self, key: str, place: Place) -> str:
+        if _OPENING in key.replace(_ESCAPED, ""):
+            message = (
+                "the keys of an object are literal: put the expression into a value, or write $${"
             )
-        case _:
-            return _Plain(value)
+            self._problems.add(place, ProblemCode.NOT_LITERAL, message)
+        return key.replace(_ESCAPED, _OPENING)
+
+    def _string(self, text: str, place: Place) -> _Part:
+        try:
+            pieces = tuple(_pieces(text, place, self._given))
+        except BadExpression as bad:
+            at = "" if bad.offset is None else f" (at character {bad.offset + 1} of the expression)"
+            self._problems.add(place, ProblemCode.BAD_EXPRESSION, bad.message + at)
+            return _Plain(text)
+        match pieces:
+            case (PlacedExpression() as only,):
+                return _Whole(only)
+            case () | (str(),):
+                return _Plain("".join(str(piece) for piece in pieces))
+            case _:
+                return _Text(pieces)
 
 
-def _literal_key(key: str, place: Place, problems: Problems) -> str:
-    if _OPENING in key.replace(_ESCAPED, ""):
-        message = "the keys of an object are literal: put the expression into a value, or write $${"
-        problems.add(place, ProblemCode.NOT_LITERAL, message)
-    return key.replace(_ESCAPED, _OPENING)
-
-
-def _string(text: str, place: Place, problems: Problems) -> _Part:
-    try:
-        pieces = tuple(_pieces(text, place))
-    except BadExpression as bad:
-        at = "" if bad.offset is None else f" (at character {bad.offset + 1} of the expression)"
-        problems.add(place, ProblemCode.BAD_EXPRESSION, bad.message + at)
-        return _Plain(text)
-    match pieces:
-        case (PlacedExpression() as only,):
-            return _Whole(only)
-        case () | (str(),):
-            return _Plain("".join(str(piece) for piece in pieces))
-        case _:
-            return _Text(pieces)
-
-
-def _pieces(text: str, place: Place) -> Iterator[str | PlacedExpression]:
+def _pieces(text: str, place: Place, given: frozenset[str]) -> Iterator[str | PlacedExpression]:
     """Literal stretches and expressions in turn; no two stretches stand side by side."""
     literal, position = "", 0
     while (opening := text.find(_OPENING, position)) >= 0:
@@ -286,7 +305,7 @@ def _pieces(text: str, place: Place) -> Iterator[str | PlacedExpression]:
         literal += text[position:opening]
         if literal:
             yield literal
-        expression, end = expression_within(text, opening + len(_OPENING))
+        expression, end = expression_within(text, opening + len(_OPENING), given)
         if end == len(text):
             raise BadExpression("the } that closes the expression is missing")
         yield PlacedExpression(place, expression)

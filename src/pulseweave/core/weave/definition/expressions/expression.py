@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import cel
 
 from pulseweave.core.weave.definition.expressions.failure import Meter
-from pulseweave.core.weave.definition.expressions.names import steps_read
+from pulseweave.core.weave.definition.expressions.names import what_is_read
 from pulseweave.core.weave.definition.expressions.nodes import Node
 from pulseweave.core.weave.definition.expressions.parser import Parser
 from pulseweave.core.weave.definition.expressions.tokens import BadExpression, tokens_of
@@ -18,30 +18,37 @@ EXPRESSION_HEIGHT_MAX = 100
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """Immutable, safe to share between threads. ``reads``: the keys of the steps it names."""
+    """Immutable, safe to share between threads. ``reads``: the keys of the steps it names;
+    ``names``: the names of its place that it uses.
+    """
 
     text: str
     reads: frozenset[str]
+    names: frozenset[str]
     _root: Node = field(repr=False)
 
     def value(self, names: Mapping[str, object], meter: Meter) -> object:
-        """Its value, given ``input`` and ``steps``. Raises Failure or Exhausted."""
+        """Its value, given ``input``, ``steps`` and the names of its place. Raises Failure or
+        Exhausted.
+        """
         return self._root.value(names, meter)
 
 
-def compile_expression(text: str) -> Expression:
+def compile_expression(text: str, given: frozenset[str] = frozenset()) -> Expression:
     """Parse and check one expression. Raises BadExpression."""
-    expression, end = expression_within(text, 0)
+    expression, end = expression_within(text, 0, given)
     if end != len(text):
         raise BadExpression("a } closes nothing", end)
     return expression
 
 
-def expression_within(text: str, start: int) -> tuple[Expression, int]:
+def expression_within(
+    text: str, start: int, given: frozenset[str] = frozenset()
+) -> tuple[Expression, int]:
     """The expression that begins at ``start``, and the offset behind it: of a ``}`` or of the
     text's end.
 
-    Raises BadExpression, whose offset counts from ``start``.
+    ``given``: names of its place. Raises BadExpression, whose offset counts from ``start``.
     """
     tokens = list(tokens_of(text, start))
     end = start + tokens[-1].start
@@ -57,7 +64,8 @@ def expression_within(text: str, start: int) -> tuple[Expression, int]:
         cel.compile(form)
     except ValueError as error:
         raise BadExpression(_complaint(error)) from None
-    return Expression(form.strip(), steps_read(root), root), end
+    reading = what_is_read(root, given)
+    return Expression(form.strip(), reading.steps, reading.names, root), end
 
 
 def _height(root: Node) -> int:

@@ -1,6 +1,9 @@
-"""What an expression reads: ``input``, ``steps.<key>.output`` and its own variables."""
+"""What an expression reads: ``input``, ``steps.<key>.output``, the names that its place gives (the
+item of a map around it, the result that a poll classifies) and its own variables.
+"""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from difflib import get_close_matches
 
 from pulseweave.core.weave.definition.expressions.nodes import (
@@ -19,44 +22,68 @@ INPUT, STEPS, OUTPUT = "input", "steps", "output"
 _STEPS_FORM = 'a step is read like steps.charge.output or steps["charge-card"].output'
 
 
-def steps_read(root: Node) -> frozenset[str]:
-    """Keys of the steps whose output is read. Raises BadExpression for any other name."""
-    return frozenset(_reads(root, frozenset()))
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """``steps``: keys of the steps whose output is read; ``names``: names of the place, and
+    ``input``.
+    """
+
+    steps: frozenset[str]
+    names: frozenset[str]
 
 
-def _reads(node: Node, bound: frozenset[str]) -> Iterator[str]:
-    match node:
-        case Name(name=name):
-            if name == STEPS:
-                raise BadExpression(f"steps is no value of its own; {_STEPS_FORM}")
-            if name != INPUT and name not in bound:
-                raise _unknown(name, bound)
-        case Comprehension(source=source, variable=variable, body=body, condition=condition):
-            if variable in (INPUT, STEPS):
-                raise BadExpression(f"a variable is not called {variable}: that name is taken")
-            yield from _reads(source, bound)
-            for inner in (condition, body):
-                if inner is not None:
-                    yield from _reads(inner, bound | {variable})
-        case Select() | Index() | Has():
-            yield from _reads_of_path(node, bound)
-        case _:
-            for child in node.children():
-                yield from _reads(child, bound)
+def what_is_read(root: Node, given: frozenset[str] = frozenset()) -> Reading:
+    """What an expression reads whose place gives it these names. Raises BadExpression for any
+    other name.
+    """
+    reader = _Reader(given)
+    steps = frozenset(reader.read(root, frozenset()))
+    return Reading(steps, frozenset(reader.names))
 
 
-def _reads_of_path(node: Select | Index | Has, bound: frozenset[str]) -> Iterator[str]:
-    base, links = _path(node)
-    if base == Name(STEPS):
-        keys = [_literal_key(link) for link in links[:2]]
-        if len(keys) < 2 or keys[0] is None or keys[1] != OUTPUT:
-            raise BadExpression(_STEPS_FORM)
-        yield keys[0]
-    else:
-        yield from _reads(base, bound)
-    for link in links:
-        if isinstance(link, Index):
-            yield from _reads(link.key, bound)
+class _Reader:
+    def __init__(self, given: frozenset[str]) -> None:
+        self._given = given
+        self.names: set[str] = set()
+
+    def read(self, node: Node, bound: frozenset[str]) -> Iterator[str]:
+        match node:
+            case Name(name=name):
+                self._name(name, bound)
+            case Comprehension(source=source, variable=variable, body=body, condition=condition):
+                if variable in (INPUT, STEPS):
+                    raise BadExpression(f"a variable is not called {variable}: that name is taken")
+                yield from self.read(source, bound)
+                for inner in (condition, body):
+                    if inner is not None:
+                        yield from self.read(inner, bound | {variable})
+            case Select() | Index() | Has():
+                yield from self._path(node, bound)
+            case _:
+                for child in node.children():
+                    yield from self.read(child, bound)
+
+    def _name(self, name: str, bound: frozenset[str]) -> None:
+        if name == STEPS:
+            raise BadExpression(f"steps is no value of its own; {_STEPS_FORM}")
+        if name in bound:
+            return
+        if name != INPUT and name not in self._given:
+            raise _unknown(name, bound | self._given)
+        self.names.add(name)
+
+    def _path(self, node: Select | Index | Has, bound: frozenset[str]) -> Iterator[str]:
+        base, links = _path(node)
+        if base == Name(STEPS):
+            keys = [_literal_key(link) for link in links[:2]]
+            if len(keys) < 2 or keys[0] is None or keys[1] != OUTPUT:
+                raise BadExpression(_STEPS_FORM)
+            yield keys[0]
+        else:
+            yield from self.read(base, bound)
+        for link in links:
+            if isinstance(link, Index):
+                yield from self.read(link.key, bound)
 
 
 def _path(node: Node) -> tuple[Node, list[Node]]:

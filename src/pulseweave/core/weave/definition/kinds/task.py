@@ -1,11 +1,14 @@
-"""``task``: a leaf that a worker executes through a queue."""
+"""``task``: a leaf that a worker executes through a queue.
+
+``task_node`` reads what a poll's query has too.
+"""
 
 from pulseweave.core.pulse.policy import DEFAULT_BACKOFF, Backoff, Effect
 from pulseweave.core.weave.definition.builder import Builder, Kind
 from pulseweave.core.weave.definition.fields import HANDLER, NAME, Fields
 from pulseweave.core.weave.definition.model import TaskNode
 from pulseweave.core.weave.definition.problems import ProblemCode
-from pulseweave.core.weave.definition.template import Template, compile_template
+from pulseweave.core.weave.definition.template import compile_template
 from pulseweave.kernel import canonical, limits
 
 FIELDS = (
@@ -30,6 +33,11 @@ FACTOR_MAX = 1000
 
 
 def _build(builder: Builder, key: str, fields: Fields) -> TaskNode:
+    return task_node(builder, key, fields, Effect.AT_MOST_ONCE)
+
+
+def task_node(builder: Builder, key: str, fields: Fields, effect: Effect) -> TaskNode:
+    """The node of a task whose effect is ``effect`` where none is given."""
     task_input = fields.template("input") or compile_template({}, fields.place, builder.problems)
     concurrency_key = fields.text_template("concurrency_key")
     business_key = fields.text_template("business_key")
@@ -41,7 +49,7 @@ def _build(builder: Builder, key: str, fields: Fields) -> TaskNode:
         handler=fields.name("handler", "handler name", HANDLER),
         input=task_input,
         output_contract=fields.contract("output"),
-        effect=fields.choice("effect", Effect.AT_MOST_ONCE),
+        effect=fields.choice("effect", effect),
         max_attempts=fields.integer("max_attempts", 1, 1, limits.ATTEMPTS_MAX),
         backoff=_backoff(fields.fields("backoff", BACKOFF_FIELDS)),
         attempt_timeout_ms=fields.duration_ms("attempt_timeout"),
@@ -52,7 +60,6 @@ def _build(builder: Builder, key: str, fields: Fields) -> TaskNode:
         concurrency_key=concurrency_key,
         business_key=business_key,
         on_failure=fields.choice("on_failure", builder.on_failure),
-        reads=_reads(task_input, concurrency_key, business_key),
     )
 
 
@@ -70,10 +77,6 @@ def _backoff(fields: Fields) -> Backoff:
         message = "the longest delay (max) is not shorter than the first (initial)"
         fields.note(field, ProblemCode.OUT_OF_BOUNDS, message)
     return backoff
-
-
-def _reads(*templates: Template | None) -> frozenset[str]:
-    return frozenset(key for template in templates if template for key in template.reads)
 
 
 TASK = Kind(FIELDS, _build)
