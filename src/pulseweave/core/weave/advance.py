@@ -11,6 +11,7 @@ here (only RetryStep makes one); a task's deadline lies behind its instance's (P
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import assert_never
 
 from pulseweave.core.pulse.change import TaskCreated, TaskSpec
 from pulseweave.core.pulse.task import Queued, Task
@@ -57,6 +58,8 @@ def _evaluate(draft: Draft, node: Node) -> bool:
             if leaf is None and draft.may_advance:
                 leaf = _enter(draft, node)
             return leaf is not None and leaf.done
+        case _:
+            assert_never(node)
 
 
 def _enter(draft: Draft, node: TaskNode) -> Leaf | None:

@@ -5,6 +5,7 @@ becomes a review item instead, and in CANCELLING nothing is decided any more: th
 """
 
 from dataclasses import replace
+from typing import assert_never
 
 from pulseweave.core.weave.definition.model import OnFailure
 from pulseweave.core.weave.draft import Draft
@@ -28,6 +29,8 @@ def decide_failure(draft: Draft, leaf: Leaf) -> None:
             draft.review(leaf, ReviewCause.FAILED)
         case OnFailure.IGNORE:
             ignore(draft, leaf)
+        case policy:
+            assert_never(policy)
 
 
 def stop_for(draft: Draft, leaf: Leaf) -> None:
@@ -49,8 +52,7 @@ def ignore(draft: Draft, leaf: Leaf) -> None:
     error = leaf.error or ""
     output = OutputRef(source=OutputSource.ERROR, id=leaf.id, digest=canonical.digest(error))
     draft.set_leaf(replace(leaf, ignored=True, output=output))
-    if draft.payloads.get(leaf.step_key) is None:
-        draft.payloads = {**draft.payloads, leaf.step_key: canonical.parse(error)}
+    draft.payloads = {**draft.payloads, leaf.step_key: canonical.parse(error)}
 
 
 def error_of(leaf: Leaf) -> dict[str, object]:
