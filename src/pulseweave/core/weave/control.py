@@ -6,6 +6,7 @@ Order of refusals: CONTROL_REVISION_CONFLICT, INSTANCE_ENDED, STOP_REQUESTED, DE
 
 from dataclasses import replace
 from enum import StrEnum
+from typing import assert_never
 
 from pulseweave.core.weave.draft import Draft
 from pulseweave.core.weave.settle import settle_stop
@@ -38,6 +39,8 @@ def control(
             error = {"code": "CANCELLED", "message": reason or "cancelled on request"}
             draft.set_stop(StopKind.CANCEL, error)
             settle_stop(draft)
+        case _:
+            assert_never(verb)
     return None
 
 

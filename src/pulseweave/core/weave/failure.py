@@ -5,6 +5,7 @@ becomes a review item instead, and in CANCELLING nothing is decided any more: th
 """
 
 from dataclasses import replace
+from typing import assert_never
 
 from pulseweave.core.weave.definition.model import Definition, OnFailure, SignalNode
 from pulseweave.core.weave.draft import Draft
@@ -39,6 +40,8 @@ def decide_failure(draft: Draft, leaf: Leaf) -> None:
             draft.review(leaf, ReviewCause.TIMED_OUT if timed_out else ReviewCause.FAILED)
         case OnFailure.IGNORE:
             ignore(draft, leaf)
+        case policy:
+            assert_never(policy)
 
 
 def policy_of(definition: Definition, leaf: Leaf) -> OnFailure:
@@ -76,8 +79,7 @@ def ignore(draft: Draft, leaf: Leaf) -> None:
     error = leaf.error or ""
     output = OutputRef(source=OutputSource.ERROR, id=leaf.id, digest=canonical.digest(error))
     draft.set_leaf(replace(leaf, ignored=True, output=output))
-    if draft.payloads.get(leaf.step_key) is None:
-        draft.payloads = {**draft.payloads, leaf.step_key: canonical.parse(error)}
+    draft.payloads = {**draft.payloads, leaf.step_key: canonical.parse(error)}
 
 
 def error_of(leaf: Leaf) -> dict[str, object]:

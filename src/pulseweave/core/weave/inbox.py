@@ -8,6 +8,7 @@ to be mended. Nothing here guesses: a mismatch is never waved through.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
+from typing import assert_never
 
 from pulseweave.core.pulse.task import SETTLED, EventKind, Outcome, TaskState
 from pulseweave.core.weave.advance import advance
@@ -260,6 +261,8 @@ def _collect(draft: Draft, event: StreamEvent, task: TaskFacts, leaf: Leaf) -> D
             draft.review(leaf, ReviewCause.CANCELLED)
         case EventKind.NEEDS_REVIEW:
             draft.review(leaf, ReviewCause.OUTCOME_UNKNOWN)
+        case kind:
+            assert_never(kind)
     return Disposition.APPLIED
 
 

@@ -8,22 +8,17 @@ from dataclasses import replace
 
 from pulseweave.core.weave.draft import Draft
 from pulseweave.core.weave.states import InstanceState, LeafState, StopKind
-from pulseweave.kernel.check import invariant
 
 _OPEN = frozenset({LeafState.ACTIVE, LeafState.NEEDS_REVIEW})
 
 
 def settle_stop(draft: Draft) -> None:
     """End a CANCELLING instance whose leaves are all settled."""
-    instance = draft.instance
-    if instance.state is not InstanceState.CANCELLING:
+    stop = draft.instance.stop
+    if stop is None or draft.instance.state is not InstanceState.CANCELLING:
         return
     draft.evaluated()
     if any(leaf.state in _OPEN for leaf in draft.leaves.values()):
-        return
-    stop = instance.stop
-    invariant(stop is not None, "CANCELLING has a stop intent", instance_id=instance.id)
-    if stop is None:  # for the type checker: the invariant above has raised
         return
     draft.move(InstanceState.CANCELLED if stop.kind is StopKind.CANCEL else InstanceState.FAILED)
     draft.instance = replace(draft.instance, ended_at=draft.now, error=stop.error)
