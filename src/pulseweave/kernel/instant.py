@@ -24,3 +24,16 @@ def parse_at(text: str) -> int:
     except ValueError:
         raise ValueError(problem) from None
     return (moment - _EPOCH) // _MICROSECOND
+
+
+def read_at(text: str) -> int:
+    """Microseconds UTC of an RFC 3339 instant as people and other systems write it: any offset, any
+    fraction. Raises ValueError where there is no day, time or offset.
+    """
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        moment = None
+    if moment is None or moment.tzinfo is None:
+        raise ValueError(f"{text[:40]!r} is no instant like 2026-12-01T09:00:00Z")
+    return (moment - _EPOCH) // _MICROSECOND

@@ -26,6 +26,7 @@ INSTANCE_MOVING = (
     "stop_error",
     "contradicted",
     "quarantined",
+    "superseded",
     "review_at",
     "wake_at",
     "wake_reason",
@@ -37,6 +38,8 @@ INSTANCE_MOVING = (
 
 #: Columns of ``activations`` that a decision may move.
 LEAF_MOVING = (
+    "task_id",
+    "round",
     "current",
     "state",
     "revision",
@@ -79,6 +82,7 @@ def instance_from_row(row: Any) -> Instance:
         stop=stop,
         contradicted=bool(row.contradicted),
         quarantined=bool(row.quarantined),
+        superseded=row.superseded,
         review_at=row.review_at,
         wake_at=row.wake_at,
         wake_reason=WakeReason(row.wake_reason) if row.wake_reason is not None else None,
@@ -100,6 +104,7 @@ def instance_moving(instance: Instance) -> dict[str, Any]:
         "stop_error": stop.error if stop is not None else None,
         "contradicted": int(instance.contradicted),
         "quarantined": int(instance.quarantined),
+        "superseded": instance.superseded,
         "review_at": instance.review_at,
         "wake_at": instance.wake_at,
         "wake_reason": instance.wake_reason.value if instance.wake_reason is not None else None,
@@ -145,6 +150,9 @@ def leaf_from_row(row: Any) -> Leaf:
         task_id=row.task_id,
         retry_of=row.retry_of,
         entered_at=row.entered_at,
+        within=row.within,
+        round=row.round,
+        deadline_at=row.deadline_at,
         current=row.current is not None,
         state=LeafState(row.state),
         revision=row.revision,
@@ -166,6 +174,8 @@ def leaf_moving(leaf: Leaf) -> dict[str, Any]:
     """
     output = leaf.output
     return {
+        "task_id": leaf.task_id,
+        "round": leaf.round,
         "current": 1 if leaf.current else None,
         "state": leaf.state.value,
         "revision": leaf.revision,
@@ -192,9 +202,10 @@ def leaf_row(leaf: Leaf) -> Mapping[str, Any]:
         "step_key": leaf.step_key,
         "node_key": leaf.node_key,
         "sequence": leaf.sequence,
+        "within": leaf.within,
         "kind": leaf.kind.value,
-        "task_id": leaf.task_id,
         "retry_of": leaf.retry_of,
+        "deadline_at": leaf.deadline_at,
         "entered_at": leaf.entered_at,
         **leaf_moving(leaf),
     }

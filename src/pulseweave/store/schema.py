@@ -30,7 +30,9 @@ from sqlalchemy import (
 
 from pulseweave.core.pulse.policy import Effect
 from pulseweave.core.pulse.task import SETTLED, EventKind, Outcome, SettledBy, TaskState
+from pulseweave.core.weave.definition.mapping import Classification
 from pulseweave.core.weave.states import (
+    CloseReason,
     Disposition,
     InboxState,
     InstanceState,
@@ -38,7 +40,10 @@ from pulseweave.core.weave.states import (
     LeafState,
     OutputSource,
     ReviewCause,
+    ScopeKind,
     StopKind,
+    WaitKind,
+    WaitState,
     WakeReason,
 )
 from pulseweave.store.types import Id, Key, Micros, Payload, checked, flag
@@ -381,6 +386,7 @@ instances = Table(
     Column("stop_error", Payload),  # {"code", "message", "step"?}
     *flag("contradicted"),
     *flag("quarantined"),
+    Column("superseded", Integer, nullable=False),  # queries that a final signal overtook
     Column("review_at", Micros),  # since when it needs a person
     Column("wake_at", Micros),  # the continuation: when the engine must look again
     *checked("wake_reason", WakeReason, nullable=True),
@@ -419,7 +425,7 @@ instance_payloads = Table(
     "instance_payloads",
     metadata,
     Column("instance_id", Id, primary_key=True),
-    Column("name", Key(16), primary_key=True),  # input | output
+    Column("name", Key(255), primary_key=True),  # input, output, items/<scope>/<page>
     Column("body", Payload, nullable=False),
 )
 
@@ -433,11 +439,14 @@ activations = Table(
     Column("step_key", Key(255), nullable=False),  # leaf path, charge[17] inside a map
     Column("node_key", Key(128), nullable=False),  # step key in the definition
     Column("sequence", Integer, nullable=False),
+    Column("within", Key(255), nullable=False),  # the item of a map in which it stands, or ''
     *checked("kind", LeafKind),
-    Column("task_id", Id),
     Column("retry_of", Id),
+    Column("deadline_at", Micros),  # until when a poll asks or a signal is waited for
     Column("entered_at", Micros, nullable=False),
     # what moves
+    Column("task_id", Id),  # a poll has another one in each round
+    Column("round", Integer),
     *flag("current", nullable=True),
     *checked("state", LeafState),
     Column("revision", Integer, nullable=False),
@@ -453,8 +462,92 @@ activations = Table(
     Column("conclusion_id", Id),
     Column("settled_at", Micros),
     Index("uq_activations_sequence", "instance_id", "step_key", "sequence", unique=True),
-    Index("uq_activations_current", "instance_id", "step_key", "current", unique=True),
+    Index("uq_activations_current", "instance_id", "within", "step_key", "current", unique=True),
     Index("ix_activations_task_id", "task_id"),
+)
+
+#: A choice that was taken, or a map with its counters (WEA-2).
+scopes = Table(
+    "scopes",
+    metadata,
+    Column("id", Id, primary_key=True),
+    Column("namespace", Key(64), nullable=False),
+    Column("instance_id", Id, nullable=False),
+    Column("scope_key", Key(255), nullable=False),
+    Column("node_key", Key(128), nullable=False),
+    Column("within", Key(255), nullable=False),
+    *checked("kind", ScopeKind),
+    Column("taken", Integer),  # the branch that a choice took
+    Column("item_count", Integer, nullable=False),
+    Column("entered_at", Micros, nullable=False),
+    # what moves
+    Column("entered_items", Integer, nullable=False),
+    Column("open_items", Payload, nullable=False),  # JSON array of indexes
+    Column("revision", Integer, nullable=False),
+    Index("uq_scopes_key", "instance_id", "within", "scope_key", unique=True),
+)
+
+#: A query of a poll: one task, in one business round (WEA-9). Closed once, when it is answered.
+poll_rounds = Table(
+    "poll_rounds",
+    metadata,
+    Column("task_id", Id, primary_key=True),
+    Column("namespace", Key(64), nullable=False),
+    Column("instance_id", Id, nullable=False),
+    Column("activation_id", Id, nullable=False),
+    Column("step_key", Key(255), nullable=False),
+    Column("round", Integer, nullable=False),
+    Column("opened_at", Micros, nullable=False),
+    Column("answered_at", Micros),
+    *checked("classification", Classification, nullable=True),
+    Index("ix_poll_rounds_instance_id", "instance_id", "step_key", "round"),
+)
+
+#: An armed signal, timer or pause between two rounds. Closed once; re-arming makes the next one.
+waits = Table(
+    "waits",
+    metadata,
+    Column("id", Id, primary_key=True),
+    Column("namespace", Key(64), nullable=False),
+    Column("instance_id", Id, nullable=False),
+    Column("activation_id", Id, nullable=False),
+    Column("step_key", Key(255), nullable=False),
+    *checked("kind", WaitKind),
+    Column("generation", Integer, nullable=False),
+    Column("name", Key(128)),
+    Column("correlation", Payload),  # JSON string
+    Column("due_at", Micros),
+    Column("deadline_at", Micros),
+    Column("armed_at", Micros, nullable=False),
+    # closed once
+    *checked("state", WaitState),
+    *checked("reason", CloseReason, nullable=True),
+    Column("closed_at", Micros),
+    Column("signal_id", Id),
+    Index("ix_waits_instance_id", "instance_id", "state"),
+    Index("ix_waits_activation_id", "activation_id"),
+)
+
+#: Signals that were accepted: facts, but for the wait that took one (WEA-10).
+signals = Table(
+    "signals",
+    metadata,
+    Column("id", Id, primary_key=True),
+    Column("namespace", Key(64), nullable=False),
+    Column("instance_id", Id, nullable=False),
+    Column("signal_key", Key(200), nullable=False),
+    Column("command_digest", Key(80), nullable=False),
+    Column("name", Key(128), nullable=False),
+    Column("correlation", Payload),  # JSON string
+    Column("payload", Payload, nullable=False),
+    Column("payload_digest", Key(80), nullable=False),
+    Column("accepted_at", Micros, nullable=False),
+    Column("accepted_by", Key(200), nullable=False),
+    # closed once
+    Column("wait_id", Id),
+    Column("taken_at", Micros),
+    Index("uq_signals_key", "instance_id", "signal_key", unique=True),
+    Index("ix_signals_kept", "instance_id", "wait_id"),
 )
 
 conclusions = Table(

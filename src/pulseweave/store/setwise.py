@@ -138,6 +138,22 @@ class SetDelete(SetUpdate):
         return _DELETES[dialect.name](self, dialect)
 
 
+class SetRead(SetUpdate):
+    """One kind of read by keys of several columns: the rows that have one of the key tuples.
+
+    ``index`` leads from the keys to the rows; ``where`` is a condition of the table's own, in the
+    words of the schema.
+    """
+
+    def __init__(self, table: Table, *, keys: Sequence[str], index: str, where: str = "") -> None:
+        super().__init__(table, keys=keys, set=())
+        self.index = index
+        self.where = f" AND {where}" if where else ""
+
+    def _build(self, dialect: Dialect) -> str:
+        return _READS[dialect.name](self, dialect)
+
+
 def encode(rows: Sequence[Any]) -> str:
     """Rows or keys as the one parameter that they travel in."""
     return _ENCODER.encode(rows).decode()
@@ -238,6 +254,40 @@ def _mysql_delete(update: SetUpdate, dialect: Dialect) -> str:
     return f"DELETE {table} FROM {_mysql_join(update, dialect)}"
 
 
+def _read(
+    update: SetUpdate, dialect: Dialect, rows: str, *, join: str = "JOIN", hint: str = ""
+) -> str:
+    quote = dialect.identifier_preparer.quote
+    table = quote(update.table.name)
+    where = update.where if isinstance(update, SetRead) else ""
+    return (
+        f"SELECT {table}.* FROM {rows} {join} {table}{hint} ON {update.matches(quote, '=')}{where}"
+    )
+
+
+def _sqlite_read(update: SetUpdate, dialect: Dialect) -> str:
+    return _read(update, dialect, f"({_sqlite_rows(update)}) AS v", join="CROSS JOIN")
+
+
+def _postgresql_read(update: SetUpdate, dialect: Dialect) -> str:
+    return _read(update, dialect, _postgresql_rows(update))
+
+
+def _mysql_read(update: SetUpdate, dialect: Dialect) -> str:
+    typed = ", ".join(
+        f"{field} {_mysql_type(update, column)} PATH '$.{field}'"
+        for field, column in update.fields()
+    )
+    index = update.index if isinstance(update, SetRead) else "PRIMARY"
+    return _read(
+        update,
+        dialect,
+        f"JSON_TABLE(:rows, '$[*]' COLUMNS ({typed})) AS v",
+        join="STRAIGHT_JOIN",
+        hint=f" FORCE INDEX ({index})",
+    )
+
+
 def _mysql_type(update: SetUpdate, column: str) -> str:
     kind = update.table.c[column].type
     if isinstance(kind, Integer):
@@ -261,4 +311,10 @@ _DELETES: _Builders = {
     "postgresql": _postgresql_delete,
     "mysql": _mysql_delete,
     "mariadb": _mysql_delete,
+}
+_READS: _Builders = {
+    "sqlite": _sqlite_read,
+    "postgresql": _postgresql_read,
+    "mysql": _mysql_read,
+    "mariadb": _mysql_read,
 }

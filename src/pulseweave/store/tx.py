@@ -16,7 +16,7 @@ from pulseweave.store import schema as t
 from pulseweave.store.dialects import Capabilities
 from pulseweave.store.errors import StaleWrite
 from pulseweave.store.guard import Guard, Rank
-from pulseweave.store.setwise import SetUpdate, encode, insert_statement
+from pulseweave.store.setwise import SetRead, SetUpdate, encode, insert_statement
 
 #: Tables whose rows are locked, with the column that the lock's key is.
 _RANKED: Mapping[str, tuple[Rank, str]] = {
@@ -76,6 +76,14 @@ class Tx:
     def rows(self, statement: Executable, params: Mapping[str, Any]) -> Sequence[Row[Any]]:
         self.counts["statements"] += 1
         return self.conn.execute(statement, self._bound(params)).all()
+
+    def rows_of(self, read: SetRead, keys: Sequence[Mapping[str, Any]]) -> Sequence[Row[Any]]:
+        """The rows that have one of these key tuples."""
+        if not keys:
+            return []
+        self.counts["statements"] += 1
+        statement = read.statement(self.conn.dialect)
+        return self.conn.execute(statement, {"rows": encode(keys)}).all()
 
     def _bound(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """Keys travel as one JSON text where the dialect reads them so (setwise.in_keys)."""

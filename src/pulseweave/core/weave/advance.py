@@ -50,8 +50,13 @@ def advance(draft: Draft) -> None:
     under_way = sum(leaf.state in _UNDER_WAY for leaf in draft.leaves.values())
     walk = _Walk(draft, limits.UNSETTLED_TASKS_PER_INSTANCE_MAX - under_way)
     done = walk.visit(draft.definition.root, (), "")
-    if done and draft.may_advance and not draft.missing and not draft.instance.superseded:
+    if done and _may_finish(draft):
         _finish(draft)
+
+
+def _may_finish(draft: Draft) -> bool:
+    """Nothing stopped the instance on the way, and no query is under way any more (WEA-15)."""
+    return draft.may_advance and not draft.missing and not draft.instance.superseded
 
 
 class _Walk:

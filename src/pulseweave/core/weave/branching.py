@@ -1,7 +1,7 @@
 """Entering a choice or a map: evaluated once, and what came out is kept (WEA-2, WEA-20).
 
-A choice or map whose expression fails, a choice in which no case holds and that has no ``else``, and
-a map over something that is no array or too long set the stop intent FAIL with the error.
+A choice or map whose expression fails, a choice in which no case holds and that has no ``else``,
+and a map over something that is no array or too long set the stop intent FAIL with the error.
 """
 
 from pulseweave.core.weave.definition.model import ChoiceNode, MapNode

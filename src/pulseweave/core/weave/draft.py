@@ -171,6 +171,15 @@ class Draft:
             if leaf.kind is LeafKind.SIGNAL or leaf.id in waiting:
                 self.set_leaf(replace(leaf, state=LeafState.CANCELLED, settled_at=self.now))
 
+    def leaf_by_id(self, activation_id: str) -> Leaf | None:
+        """The current activation with this id, as it is by now."""
+        before = self._was.get(activation_id)
+        step_key = before.step_key if before is not None else None
+        found = self.leaves.get(step_key) if step_key is not None else None
+        if found is not None and found.id == activation_id:
+            return found
+        return next((leaf for leaf in self.leaves.values() if leaf.id == activation_id), None)
+
     def know(self, leaf: Leaf) -> None:
         """Take in a current activation that was not loaded: one in an item that is done."""
         if leaf.current and leaf.step_key not in self.leaves:

@@ -41,9 +41,7 @@ def fire(draft: Draft, wait: Wait) -> None:
     draft.close_wait(wait, WaitState.FIRED)
     leaf = draft.leaves[wait.step_key]
     output = OutputRef(source=OutputSource.NULL, id=leaf.id, digest=canonical.digest("null"))
-    draft.set_leaf(
-        replace(leaf, state=LeafState.SUCCEEDED, output=output, settled_at=draft.now)
-    )
+    draft.set_leaf(replace(leaf, state=LeafState.SUCCEEDED, output=output, settled_at=draft.now))
     draft.payloads = {**draft.payloads, leaf.step_key: None}
 
 

@@ -84,9 +84,7 @@ def _begin(draft: Draft, node: LeafNode, leaf: Leaf, scope: Scope) -> None:
         case PollNode():
             _begin_poll(draft, node, leaf, scope)
         case SignalNode():
-            deadline_at = earliest(
-                draft.instance.deadline_at, after_ms(draft.now, node.timeout_ms)
-            )
+            deadline_at = earliest(draft.instance.deadline_at, after_ms(draft.now, node.timeout_ms))
             own = deadline_at if node.timeout_ms is not None else None
             correlation = key_text(node.correlation, scope)
             leaf = replace(leaf, deadline_at=own)

@@ -6,20 +6,25 @@ to be mended. Nothing here guesses: a mismatch is never waved through.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import assert_never
 
 from pulseweave.core.pulse.task import SETTLED, EventKind, Outcome, TaskState
 from pulseweave.core.weave.advance import advance
+from pulseweave.core.weave.definition.model import PollNode
 from pulseweave.core.weave.draft import Draft
-from pulseweave.core.weave.failure import decide_failure, stop_at_deadline
+from pulseweave.core.weave.failure import fail, stop_at_deadline
 from pulseweave.core.weave.leaf import Leaf, OutputRef
 from pulseweave.core.weave.plan import InboxRecord
+from pulseweave.core.weave.poll import classify_result, exhausted
+from pulseweave.core.weave.round import Query
 from pulseweave.core.weave.settle import settle_stop
 from pulseweave.core.weave.states import (
+    CloseReason,
     Disposition,
     InboxState,
+    LeafKind,
     LeafState,
     OutputSource,
     QuarantineCause,
@@ -44,6 +49,7 @@ class StreamEvent:
     kind: EventKind
     code: str | None
     late_outcome: Outcome | None
+    at: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +82,8 @@ class Quarantined(Exception):
 class Delivery:
     """Events of one instance in stream order, with what they need to be judged.
 
+    ``historical``: activations of the instance, by id, that its facts don't have: superseded ones,
+    and those in items that are done. ``queries``: the polls' queries that the events are about.
     ``blocked``: an earlier record of the instance is quarantined or pending, so these wait in
     order.
     """
@@ -83,6 +91,7 @@ class Delivery:
     events: tuple[StreamEvent, ...]
     tasks: Mapping[str, TaskFacts]
     historical: Mapping[str, Leaf]
+    queries: Mapping[str, Query] = field(default_factory=dict)
     blocked: bool = False
 
 
@@ -109,8 +118,7 @@ def consume_all(
         records: list[InboxRecord] = []
         try:
             for event in delivery.events[:good]:
-                task = delivery.tasks.get(event.task_id)
-                records.append(consume(draft, event, task, delivery.historical))
+                records.append(consume(draft, event, delivery))
                 if draft.missing:
                     return draft, []
             if culprit is not None:
@@ -150,18 +158,13 @@ def _quarantine(draft: Draft, event: StreamEvent, culprit: Quarantined) -> Inbox
     )
 
 
-def consume(
-    draft: Draft, event: StreamEvent, task: TaskFacts | None, historical: Mapping[str, Leaf]
-) -> InboxRecord:
-    """Collect one event and everything that follows from it for this instance.
-
-    ``historical``: activations of the instance that are not current, by id, as far as events name
-    them.
-    """
-    leaf, known = _owner(draft, event, task, historical)
-    _check_told(event, known)
-    disposition = _collect(draft, event, known, leaf)
-    if disposition is Disposition.APPLIED:
+def consume(draft: Draft, event: StreamEvent, delivery: Delivery) -> InboxRecord:
+    """Collect one event and everything that follows from it for this instance."""
+    told = _owner(draft, event, delivery)
+    _check_told(event, told.task)
+    draft.know(told.leaf)
+    disposition = _collect(draft, event, told)
+    if disposition in (Disposition.APPLIED, Disposition.SUPERSEDED):
         advance(draft)
         settle_stop(draft)
     return InboxRecord(
@@ -172,14 +175,23 @@ def consume(
     )
 
 
-def _owner(
-    draft: Draft, event: StreamEvent, task: TaskFacts | None, historical: Mapping[str, Leaf]
-) -> tuple[Leaf, TaskFacts]:
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """What an event is about: the task, the activation that owns it, and for a poll the query."""
+
+    task: TaskFacts
+    leaf: Leaf
+    query: Query | None
+
+
+def _owner(draft: Draft, event: StreamEvent, delivery: Delivery) -> _Told:
     """The activation that the event is about, and its task; ownership holds both ways or the record
-    is set aside (REC-9).
+    is set aside (REC-9). A poll's activation owns the queries of all its rounds.
     """
-    by_id = {leaf.id: leaf for leaf in draft.leaves.values()}
-    leaf = by_id.get(event.activation_id) or historical.get(event.activation_id)
+    task = delivery.tasks.get(event.task_id)
+    leaf = draft.leaf_by_id(event.activation_id) or delivery.historical.get(event.activation_id)
+    query = delivery.queries.get(event.task_id)
+    asked = query is not None and query.activation_id == event.activation_id
     claims = {
         "activation": event.activation_id,
         "task": event.task_id,
@@ -189,7 +201,7 @@ def _owner(
     if (
         leaf is None
         or task is None
-        or leaf.task_id != event.task_id
+        or not (leaf.task_id == event.task_id or asked)
         or task.activation_id != leaf.id
         or task.instance_id != draft.instance.id
         or task.namespace != draft.instance.namespace
@@ -201,7 +213,7 @@ def _owner(
             QuarantineCause.TASK_REVISION_MISMATCH,
             {**claims, "event": event.task_revision, "task_revision": task.revision},
         )
-    return leaf, task
+    return _Told(task, leaf, query)
 
 
 #: What a task may have become since it told an event: settled for ever, or by a verdict (PUL-1).
@@ -237,10 +249,14 @@ def _check_told(event: StreamEvent, task: TaskFacts) -> None:
         )
 
 
-def _collect(draft: Draft, event: StreamEvent, task: TaskFacts, leaf: Leaf) -> Disposition:
+def _collect(draft: Draft, event: StreamEvent, told: _Told) -> Disposition:
+    task, leaf = told.task, told.leaf
     if event.kind is EventKind.LATE:
         _collect_late(draft, event, task, leaf)
         return Disposition.LATE
+    if leaf.current and leaf.awaits_superseded(event.task_id):
+        _collect_superseded(draft, event, leaf)
+        return Disposition.SUPERSEDED
     if not leaf.current or leaf.state not in (LeafState.ACTIVE, LeafState.NEEDS_REVIEW):
         return Disposition.STALE
     leaf = replace(leaf, task_revision=event.task_revision, task_state=TaskState(event.kind.value))
@@ -250,12 +266,11 @@ def _collect(draft: Draft, event: StreamEvent, task: TaskFacts, leaf: Leaf) -> D
     stop_at_deadline(draft)
     match event.kind:
         case EventKind.SUCCEEDED:
-            _collect_success(draft, task, leaf)
+            _collect_success(draft, event, replace(told, leaf=leaf))
         case EventKind.FAILED:
-            failed = replace(leaf, state=LeafState.FAILED, error=task.error, settled_at=draft.now)
-            draft.set_leaf(failed)
-            decide_failure(draft, draft.leaves[leaf.step_key])
+            _collect_failure(draft, event, task, leaf)
         case EventKind.CANCELLED if draft.instance.stop is not None:
+            draft.close_waits(leaf, CloseReason.STOP)
             draft.set_leaf(replace(leaf, state=LeafState.CANCELLED, settled_at=draft.now))
         case EventKind.CANCELLED:
             draft.review(leaf, ReviewCause.CANCELLED)
@@ -266,17 +281,48 @@ def _collect(draft: Draft, event: StreamEvent, task: TaskFacts, leaf: Leaf) -> D
     return Disposition.APPLIED
 
 
-def _collect_success(draft: Draft, task: TaskFacts, leaf: Leaf) -> None:
+def _collect_success(draft: Draft, event: StreamEvent, told: _Told) -> None:
+    task, leaf = told.task, told.leaf
     text = task.result or ""  # a missing one has been set aside
-    contract = draft.definition.leaves[leaf.node_key].output_contract
     value = canonical.parse(text)
+    digest = task.result_digest or canonical.digest(text)
+    output = OutputRef(source=OutputSource.TASK, id=task.task_id, digest=digest)
+    if leaf.kind is LeafKind.POLL:
+        classify_result(draft, leaf, told.query, value, output=output, at=event.at)
+        return
+    contract = draft.definition.leaves[leaf.node_key].output_contract
     if contract is not None and contract.check(value):
         draft.review(leaf, ReviewCause.OUTPUT_CONTRACT)
         return
-    digest = task.result_digest or canonical.digest(text)
-    output = OutputRef(source=OutputSource.TASK, id=task.task_id, digest=digest)
     draft.set_leaf(replace(leaf, state=LeafState.SUCCEEDED, output=output, settled_at=draft.now))
     draft.payloads = {**draft.payloads, leaf.step_key: value}
+
+
+def _collect_failure(draft: Draft, event: StreamEvent, task: TaskFacts, leaf: Leaf) -> None:
+    """A query that could not be asked in the poll's time has exhausted the poll (WEA-7)."""
+    node = draft.definition.leaves[leaf.node_key]
+    late = event.code in _TOO_LATE and leaf.deadline_at is not None and event.at >= leaf.deadline_at
+    if isinstance(node, PollNode) and late:
+        exhausted(draft, node, leaf, ReviewCause.QUERY_DEADLINE)
+        return
+    fail(draft, leaf, task.error)
+
+
+#: Codes of tasks that were never started in time (PUL-7).
+_TOO_LATE = frozenset({"DEADLINE_EXCEEDED", "START_EXPIRED"})
+
+
+def _collect_superseded(draft: Draft, event: StreamEvent, leaf: Leaf) -> None:
+    """What became of a query after a signal had ended its poll. An unknown outcome still needs a
+    person; a known one is one thing less that the end waits for (WEA-15).
+    """
+    state = TaskState(event.kind.value)
+    draft.set_leaf(replace(leaf, task_revision=event.task_revision, task_state=state))
+    if state is TaskState.NEEDS_REVIEW:
+        if not draft.instance.ended:
+            draft.enter_review()
+        return
+    draft.instance = replace(draft.instance, superseded=draft.instance.superseded - 1)
 
 
 def _collect_late(draft: Draft, event: StreamEvent, task: TaskFacts, leaf: Leaf) -> None:

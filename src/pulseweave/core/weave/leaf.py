@@ -73,6 +73,21 @@ class Leaf:
         """Whether the flow may go on behind it."""
         return self.state is LeafState.SUCCEEDED or self.ignored
 
+    def awaits_superseded(self, task_id: str) -> bool:
+        """Whether a signal ended this poll while this query was under way (WEA-9)."""
+        settled = self.state in (LeafState.SUCCEEDED, LeafState.FAILED)
+        open_query = self.task_state in (None, TaskState.NEEDS_REVIEW)
+        by_signal = self.output is not None and self.output.source is OutputSource.SIGNAL
+        told = by_signal or self.state is LeafState.FAILED
+        return (
+            self.kind is LeafKind.POLL
+            and settled
+            and told
+            and open_query
+            and self.task_id == task_id
+            and self.conclusion_id is None
+        )
+
     @property
     def undecided_failure(self) -> bool:
         return self.state is LeafState.FAILED and not self.ignored

@@ -1,4 +1,4 @@
-"""What a task is asked to do: its templates evaluated, and the task made of them (PUL-7, WEA-20)."""
+"""What a task is asked to do: its templates evaluated, and the task of them (PUL-7, WEA-20)."""
 
 from dataclasses import dataclass
 

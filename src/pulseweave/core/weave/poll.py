@@ -1,9 +1,9 @@
 """A poll's rounds: what an answer means, when to ask again, when there is no use in it (WEA-9).
 
-Classification first, limits second. States of a poll between its activation and its end: asking (its
-task is under way), or waiting for the next round (an armed wait). What may never happen: a round
-begins while the gate is closed; a round is asked again after its answer was PENDING; an answer that
-the mapping doesn't classify moves the flow.
+Classification first, limits second. States of a poll between its activation and its end: asking
+(its task is under way), or waiting for the next round (an armed wait). What may never happen: a
+round begins while the gate is closed; a round is asked again after its answer was PENDING; an
+answer that the mapping doesn't classify moves the flow.
 """
 
 from dataclasses import replace
@@ -61,9 +61,7 @@ def _succeed(draft: Draft, leaf: Leaf, value: object, output: OutputRef) -> None
         draft.review(leaf, ReviewCause.OUTPUT_CONTRACT)
         return
     draft.close_waits(leaf, CloseReason.SETTLED)
-    draft.set_leaf(
-        replace(leaf, state=LeafState.SUCCEEDED, output=output, settled_at=draft.now)
-    )
+    draft.set_leaf(replace(leaf, state=LeafState.SUCCEEDED, output=output, settled_at=draft.now))
     draft.payloads = {**draft.payloads, leaf.step_key: value}
 
 
@@ -156,7 +154,13 @@ def new_query(leaf: Leaf, now: int) -> Query:
 
 
 def classify_result(
-    draft: Draft, leaf: Leaf, query: Query | None, value: object, *, output: OutputRef, at: int
+    draft: Draft,
+    leaf: Leaf,
+    query: Query | None,
+    value: object,
+    *,
+    output: OutputRef,
+    at: int,
 ) -> None:
     """A query's result: classified, kept with its round, and applied."""
     classification = collect_answer(draft, leaf, value, output=output, answered_at=at)

@@ -18,7 +18,7 @@ def settle_stop(draft: Draft) -> None:
     if stop is None or draft.instance.state is not InstanceState.CANCELLING:
         return
     draft.evaluated()
-    if any(leaf.state in _OPEN for leaf in draft.leaves.values()):
+    if draft.instance.superseded or any(leaf.state in _OPEN for leaf in draft.leaves.values()):
         return
     draft.move(InstanceState.CANCELLED if stop.kind is StopKind.CANCEL else InstanceState.FAILED)
     draft.instance = replace(draft.instance, ended_at=draft.now, error=stop.error)

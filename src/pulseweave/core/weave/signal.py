@@ -24,7 +24,7 @@ def refuse_payload(definition: Definition, name: str, value: object) -> Rejected
     """
     waiting = [node for known, node in _waiting(definition) if known == name]
     if not waiting:
-        names = sorted({known for known, _ in _waiting(definition)})
+        names = sorted(signal_names(definition))
         return reject(
             "CONTRACT_VIOLATION",
             f"no step of {definition.name} version {definition.version} waits for a signal {name}",
@@ -101,9 +101,7 @@ def _take(draft: Draft, wait: Wait, signal: KeptSignal, value: object) -> Wait |
     if node.output_contract is not None and node.output_contract.check(value):
         draft.review(leaf, ReviewCause.OUTPUT_CONTRACT)
         return None
-    draft.set_leaf(
-        replace(leaf, state=LeafState.SUCCEEDED, output=output, settled_at=draft.now)
-    )
+    draft.set_leaf(replace(leaf, state=LeafState.SUCCEEDED, output=output, settled_at=draft.now))
     draft.payloads = {**draft.payloads, leaf.step_key: value}
     return None
 
@@ -139,6 +137,11 @@ def supersede_query(draft: Draft, task_id: str) -> None:
     """A signal was first: the query is cancelled if it has not started, and waited for (WEA-15)."""
     draft.cancelled.add(task_id)
     draft.instance = replace(draft.instance, superseded=draft.instance.superseded + 1)
+
+
+def signal_names(definition: Definition) -> frozenset[str]:
+    """Names of the signals that some step of the definition waits for."""
+    return frozenset(name for name, _ in _waiting(definition))
 
 
 def _waiting(definition: Definition) -> Iterator[tuple[str, SignalNode | PollNode]]:

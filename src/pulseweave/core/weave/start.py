@@ -3,13 +3,16 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from pulseweave.core.weave.advance import INPUT, advance, after_ms
+from pulseweave.core.weave.advance import advance
 from pulseweave.core.weave.definition.model import Definition
 from pulseweave.core.weave.draft import Draft, InstanceFacts
 from pulseweave.core.weave.instance import Instance
+from pulseweave.core.weave.order import after_ms
 from pulseweave.core.weave.plan import InstancePlan
 from pulseweave.core.weave.settle import settle_stop
+from pulseweave.core.weave.signal import signal_names
 from pulseweave.core.weave.states import InstanceState
+from pulseweave.core.weave.values import INPUT, SIGNALS
 from pulseweave.kernel import canonical
 from pulseweave.kernel.errors import Rejected, reject
 
@@ -67,10 +70,11 @@ def start(
         control_revision=1,
         journal_at=now,
     )
-    payloads = {INPUT: canonical.parse(command.input)}
+    payloads: dict[str, object] = {INPUT: canonical.parse(command.input)}
+    payloads |= {SIGNALS + name: () for name in signal_names(definition)}
     facts = InstanceFacts(definition=definition, instance=instance, leaves={}, payloads=payloads)
     draft = Draft(facts, now=now, new_id=new_id, created=True)
-    draft.input = command.input
+    draft.keep["input"] = command.input
     advance(draft)
     settle_stop(draft)
     return draft.finish(actor=command.actor, cause="START")

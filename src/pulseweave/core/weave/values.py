@@ -102,9 +102,7 @@ def needed_for(node: Node, path: Path, scopes: Mapping[str, ScopeState]) -> Iter
             assert_never(node)
 
 
-def read_outputs(
-    draft: Draft, nodes: Mapping[str, tuple[Node, Path]]
-) -> dict[str, object] | None:
+def read_outputs(draft: Draft, nodes: Mapping[str, tuple[Node, Path]]) -> dict[str, object] | None:
     """Outputs of complete nodes; None, with the gaps noted, while some values are not loaded."""
     needed = {
         name for node, path in nodes.values() for name in needed_for(node, path, draft.scopes)

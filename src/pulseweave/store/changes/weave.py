@@ -20,6 +20,7 @@ from pulseweave.store import locks
 from pulseweave.store import schema as t
 from pulseweave.store.changes.events import append_events
 from pulseweave.store.changes.tasks import insert_tasks, write_task_changes
+from pulseweave.store.changes.waiting import write_waiting
 from pulseweave.store.facts.tasks import unsettled_task_ids
 from pulseweave.store.rows_weave import (
     INSTANCE_MOVING,
@@ -82,6 +83,7 @@ def apply_plans(
     changed = [plan for plan in plans if plan.journal is not None]
     _write_instances(tx, changed)
     _write_leaves(tx, changed)
+    write_waiting(tx, changed)
     _write_facts(tx, changed)
     _write_inbox(tx, records, {plan.after.id: plan for plan in plans})
     _write_gates(tx, changed)
@@ -165,8 +167,7 @@ def _write_facts(tx: Tx, plans: Sequence[InstancePlan]) -> None:
     payloads = [
         {"instance_id": plan.after.id, "name": name, "body": body}
         for plan in plans
-        for name, body in (("input", plan.input), ("output", plan.output))
-        if body is not None
+        for name, body in plan.payloads.items()
     ]
     entries = [
         {
@@ -279,7 +280,7 @@ def _new_task(plan: InstancePlan, new: TaskCreated) -> tuple[Task, ResultEvent |
     """A task that its own plan's stop cancels is born settled: it existed, and never
     could start.
     """
-    if not plan.cancel_tasks:
+    if not plan.cancels(new.task.id):
         return new.task, None
     change = cancel(new.task, now=plan.after.journal_at)
     invariant(change is not None, "an unstarted task is cancelled at once", task_id=new.task.id)
@@ -288,7 +289,7 @@ def _new_task(plan: InstancePlan, new: TaskCreated) -> tuple[Task, ResultEvent |
 
 def _moves(plan: InstancePlan, task: Task) -> list[TaskChange]:
     """What the plan's gate and stop mean for one existing task, as one change."""
-    change = cancel(task, now=plan.after.journal_at) if plan.cancel_tasks else None
+    change = cancel(task, now=plan.after.journal_at) if plan.cancels(task.id) else None
     if plan.gate is None:
         return [change] if change is not None else []
     after = change.after if change is not None else task

@@ -2,10 +2,10 @@
 
 from sqlalchemy import bindparam, select
 
-from pulseweave.core.pulse.task import EventKind, Outcome
 from pulseweave.core.weave.inbox import StreamEvent
 from pulseweave.core.weave.states import WAITING
 from pulseweave.store import schema as t
+from pulseweave.store.facts.stream import event_from_row
 from pulseweave.store.tx import Tx
 from pulseweave.store.types import one_of
 
@@ -27,18 +27,5 @@ _WAITING = (
 
 def waiting_events(tx: Tx, instance_id: str) -> list[StreamEvent]:
     """The events behind the waiting records, as the stream has them."""
-    return [
-        StreamEvent(
-            partition_id=row.partition_id,
-            seq=row.seq,
-            namespace=row.namespace,
-            task_id=row.task_id,
-            task_revision=row.task_revision,
-            instance_id=row.instance_id,
-            activation_id=row.activation_id or "",
-            kind=EventKind(row.kind),
-            code=row.code,
-            late_outcome=Outcome(row.late_outcome) if row.late_outcome is not None else None,
-        )
-        for row in tx.rows(_WAITING, {"instance_id": instance_id})
-    ]
+    rows = tx.rows(_WAITING, {"instance_id": instance_id})
+    return [event_from_row(row) for row in rows]

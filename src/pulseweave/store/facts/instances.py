@@ -6,22 +6,21 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import bindparam, func, select
+from sqlalchemy import bindparam, func, or_, select
 
 from pulseweave.core.weave.instance import Instance
 from pulseweave.core.weave.leaf import Leaf, OutputRef
+from pulseweave.core.weave.scope import ScopeState
 from pulseweave.core.weave.states import WAITING, InboxState, OutputSource
 from pulseweave.kernel import canonical
 from pulseweave.kernel.instant import format_at
 from pulseweave.store import schema as t
 from pulseweave.store.facts.tasks import task_results
+from pulseweave.store.facts.waits import signal_payloads
 from pulseweave.store.rows_weave import instance_from_row, leaf_from_row
-from pulseweave.store.setwise import in_keys
+from pulseweave.store.setwise import SetRead, in_keys
 from pulseweave.store.tx import Tx
 from pulseweave.store.types import one_of
-
-#: Key under which the instance's input stands among payloads (core.weave.advance.INPUT).
-_INPUT = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,20 +51,34 @@ def identities(tx: Tx, instance_ids: Iterable[str]) -> dict[str, Identity]:
 
 
 _a = t.activations.c
-_CURRENT_LEAVES = select(t.activations).where(
-    in_keys(_a.instance_id, "ids"), _a.current.is_not(None)
+_LEAVES_WITHIN = SetRead(
+    t.activations,
+    keys=("instance_id", "within"),
+    index="uq_activations_current",
+    where="activations.current IS NOT NULL",
 )
 
 
-def current_leaves(tx: Tx, instance_ids: Sequence[str]) -> dict[str, dict[str, Leaf]]:
-    """instance id → step key → the leaf's current activation."""
-    found: dict[str, dict[str, Leaf]] = {instance_id: {} for instance_id in instance_ids}
-    for row in tx.rows(_CURRENT_LEAVES, {"ids": sorted(instance_ids)}):
+def current_leaves(
+    tx: Tx, scopes: Mapping[str, Mapping[str, ScopeState]]
+) -> dict[str, dict[str, Leaf]]:
+    """instance id → step key → the leaf's current activation: of the leaves outside of maps, and of
+    those in open items, which the instance's scopes tell.
+    """
+    found: dict[str, dict[str, Leaf]] = {instance_id: {} for instance_id in scopes}
+    places = [
+        {"instance_id": instance_id, "within": within}
+        for instance_id, known in sorted(scopes.items())
+        for within in ("", *(item for scope in known.values() for item in scope.open_items))
+    ]
+    for row in tx.rows_of(_LEAVES_WITHIN, places):
         found[row.instance_id][row.step_key] = leaf_from_row(row)
     return found
 
 
-_HISTORICAL = select(t.activations).where(in_keys(_a.id, "ids"), _a.current.is_(None))
+_HISTORICAL = select(t.activations).where(
+    in_keys(_a.id, "ids"), or_(_a.current.is_(None), _a.within != "")
+)
 _ALL_ACTIVATIONS = (
     select(t.activations)
     .where(_a.instance_id == bindparam("instance_id"))
@@ -74,7 +87,9 @@ _ALL_ACTIVATIONS = (
 
 
 def historical_activations(tx: Tx, activation_ids: Iterable[str]) -> dict[str, Leaf]:
-    """Those among the activations that are not their leaf's current one any more, by id."""
+    """Those among the activations that are not their leaf's current one any more, or stand in an
+    item of a map, which may be done; by id.
+    """
     rows = tx.rows(_HISTORICAL, {"ids": sorted(set(activation_ids))})
     return {row.id: leaf_from_row(row) for row in rows}
 
@@ -84,41 +99,45 @@ def all_activations(tx: Tx, instance_id: str) -> tuple[Leaf, ...]:
     return tuple(leaf_from_row(row) for row in rows)
 
 
-_INPUTS = select(t.instance_payloads.c.instance_id, t.instance_payloads.c.body).where(
-    in_keys(t.instance_payloads.c.instance_id, "ids"), t.instance_payloads.c.name == "input"
-)
+_KEPT = SetRead(t.instance_payloads, keys=("instance_id", "name"), index="PRIMARY")
 _CONCLUSIONS = select(t.conclusions.c.id, t.conclusions.c.result).where(
     in_keys(t.conclusions.c.id, "ids")
 )
 
 
-def payloads(
-    tx: Tx, wanted: Mapping[str, tuple[Mapping[str, Leaf], Iterable[str]]]
-) -> dict[str, dict[str, Any]]:
-    """Values that decisions asked for: instance id → (its leaves, keys) to instance id → key →
-    value.
+def kept_payloads(tx: Tx, wanted: Iterable[tuple[str, str]]) -> dict[tuple[str, str], Any]:
+    """(instance id, name) → the value kept under that name: the input, a page of items."""
+    keys = [{"instance_id": instance_id, "name": name} for instance_id, name in wanted]
+    return {
+        (row.instance_id, row.name): canonical.parse(row.body) for row in tx.rows_of(_KEPT, keys)
+    }
 
-    The key ``""`` is the input; the others are step keys whose leaves are done.
-    """
-    found: dict[str, dict[str, Any]] = {instance_id: {} for instance_id in wanted}
-    inputs = [instance_id for instance_id, (_, keys) in wanted.items() if _INPUT in keys]
-    if inputs:
-        for row in tx.rows(_INPUTS, {"ids": sorted(inputs)}):
-            found[row.instance_id][_INPUT] = canonical.parse(row.body)
-    refs: list[tuple[str, str, OutputRef]] = []
-    for instance_id, (leaves, keys) in wanted.items():
-        for key in keys:
-            if key == _INPUT:
-                continue
-            leaf = leaves[key]
-            if leaf.ignored:
-                found[instance_id][key] = canonical.parse(leaf.error or "null")
-            elif leaf.output is not None:
-                refs.append((instance_id, key, leaf.output))
-    texts = output_texts(tx, [ref for _, _, ref in refs])
-    for instance_id, key, ref in refs:
-        found[instance_id][key] = canonical.parse(texts[ref.id])
+
+def outputs(tx: Tx, leaves: Iterable[Leaf]) -> dict[str, Any]:
+    """activation id → its output's value."""
+    known = list(leaves)
+    refs = [leaf.output for leaf in known if leaf.output is not None and not leaf.ignored]
+    texts = output_texts(tx, refs)
+    found: dict[str, Any] = {}
+    for leaf in known:
+        if leaf.ignored:
+            found[leaf.id] = canonical.parse(leaf.error or "null")
+        elif leaf.output is not None:
+            found[leaf.id] = canonical.parse(texts[leaf.output.id])
     return found
+
+
+_OUTPUT_LEAVES = select(t.activations).where(
+    _a.instance_id == bindparam("instance_id"),
+    _a.current.is_not(None),
+    in_keys(_a.node_key, "node_keys"),
+)
+
+
+def leaves_of_nodes(tx: Tx, instance_id: str, node_keys: Iterable[str]) -> list[Leaf]:
+    """Current activations of all leaves of these nodes, in whatever item they stand."""
+    params = {"instance_id": instance_id, "node_keys": sorted(node_keys)}
+    return [leaf_from_row(row) for row in tx.rows(_OUTPUT_LEAVES, params)]
 
 
 def output_texts(tx: Tx, refs: Sequence[OutputRef]) -> dict[str, str]:
@@ -128,6 +147,9 @@ def output_texts(tx: Tx, refs: Sequence[OutputRef]) -> dict[str, str]:
     if tasks:
         for task_id, result in task_results(tx, tasks).items():
             found[task_id] = result[0] if result[0] is not None else "null"
+    signals = (ref.id for ref in refs if ref.source is OutputSource.SIGNAL)
+    found |= signal_payloads(tx, signals)
+    found |= {ref.id: "null" for ref in refs if ref.source is OutputSource.NULL}
     conclusions = sorted({ref.id for ref in refs if ref.source is OutputSource.CONCLUSION})
     if conclusions:
         found |= {row.id: row.result for row in tx.rows(_CONCLUSIONS, {"ids": conclusions})}

@@ -41,6 +41,23 @@ def busy_partitions(tx: Tx, consumer: str) -> dict[int, int]:
     return {row.id: row.lag for row in tx.rows(_BUSY, {"consumer": consumer})}
 
 
+def event_from_row(row: Any) -> StreamEvent:
+    """A row of the stream, joined with the late report that it may tell of."""
+    return StreamEvent(
+        partition_id=row.partition_id,
+        seq=row.seq,
+        namespace=row.namespace,
+        task_id=row.task_id,
+        task_revision=row.task_revision,
+        instance_id=row.instance_id,
+        activation_id=row.activation_id or "",
+        kind=EventKind(row.kind),
+        code=row.code,
+        late_outcome=Outcome(row.late_outcome) if row.late_outcome is not None else None,
+        at=row.at,
+    )
+
+
 def events_after(
     tx: Tx, partition_ids: Sequence[int], consumer: str, *, share: int
 ) -> tuple[list[StreamEvent], dict[int, int]]:
@@ -49,22 +66,7 @@ def events_after(
     """
     params = {"ids": list(partition_ids), "consumer": consumer, "share": share}
     rows = tx.rows(_EVENTS, params)
-    events = [
-        StreamEvent(
-            partition_id=row.partition_id,
-            seq=row.seq,
-            namespace=row.namespace,
-            task_id=row.task_id,
-            task_revision=row.task_revision,
-            instance_id=row.instance_id,
-            activation_id=row.activation_id or "",
-            kind=EventKind(row.kind),
-            code=row.code,
-            late_outcome=Outcome(row.late_outcome) if row.late_outcome is not None else None,
-        )
-        for row in rows
-        if row.instance_id is not None
-    ]
+    events = [event_from_row(row) for row in rows if row.instance_id is not None]
     return events, {row.partition_id: row.seq for row in rows}
 
 

@@ -7,7 +7,7 @@ from pulseweave.core.identity import Principal
 from pulseweave.core.pulse.change import TaskCreated, TaskSpec
 from pulseweave.core.pulse.policy import RetryPolicy
 from pulseweave.core.pulse.task import Queued, Task
-from pulseweave.core.weave.advance import after_ms, key_hash
+from pulseweave.core.weave.order import after_ms, key_hash
 from pulseweave.kernel import canonical
 from pulseweave.kernel.errors import reject
 from pulseweave.kernel.ids import IdSource

@@ -18,6 +18,7 @@ from pulseweave.store.changes.weave import advance_cursors
 from pulseweave.store.engine import Database
 from pulseweave.store.facts import instances as facts
 from pulseweave.store.facts.stream import busy_partitions, events_after, task_facts
+from pulseweave.store.facts.waits import queries_by_task
 from pulseweave.store.rows_weave import instance_from_row
 from pulseweave.store.tx import Tx
 from pulseweave.txn.unit import run
@@ -82,12 +83,16 @@ def _consume(tx: Tx, events: Sequence[StreamEvent], ids: IdSource) -> None:
     blocked = facts.blocked_instances(tx, sorted(by_instance))
     tasks = task_facts(tx, events)
     historical = facts.historical_activations(tx, (event.activation_id for event in events))
+    known = definitions_of(tx, {identity.definition_id for identity in identities.values()})
+    polls = any(definition.waits for definition in known.values())
+    queries = queries_by_task(tx, (event.task_id for event in events)) if polls else {}
 
     def work_for(instance_id: str) -> Work:
         delivery = Delivery(
             events=tuple(by_instance[instance_id]),
             tasks=tasks,
             historical=historical,
+            queries=queries,
             blocked=instance_id in blocked,
         )
 

@@ -19,6 +19,7 @@ from pulseweave.store.engine import Database
 from pulseweave.store.facts import instances as facts
 from pulseweave.store.facts.inbox import waiting_events
 from pulseweave.store.facts.stream import task_facts
+from pulseweave.store.facts.waits import queries_by_task
 from pulseweave.store.rows_weave import instance_from_row
 from pulseweave.store.tx import Tx
 from pulseweave.txn.admin.audit import admin_audit
@@ -57,6 +58,7 @@ def _requeue(tx: Tx, principal: Principal, instance_id: str, ids: IdSource) -> R
         events=tuple(events),
         tasks=task_facts(tx, events),
         historical=facts.historical_activations(tx, (event.activation_id for event in events)),
+        queries=queries_by_task(tx, (event.task_id for event in events)),
     )
 
     def decide(make: Make) -> Decided:

@@ -9,12 +9,10 @@ and, because waiting for tasks takes time, the decisions are made once more with
 Then everything is written.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
-from pulseweave.core.weave.advance import INPUT
-from pulseweave.core.weave.draft import Draft, InstanceFacts
+from pulseweave.core.weave.draft import Draft
 from pulseweave.core.weave.inbox import StreamEvent
 from pulseweave.core.weave.instance import Instance
 from pulseweave.core.weave.plan import InboxRecord, InstancePlan
@@ -22,9 +20,8 @@ from pulseweave.kernel.check import invariant
 from pulseweave.kernel.errors import Rejected
 from pulseweave.store.changes.weave import apply_plans, lock_for_plans
 from pulseweave.store.errors import Moved
-from pulseweave.store.facts import instances as facts
 from pulseweave.store.tx import Tx
-from pulseweave.txn.weave.catalogue import definitions_of
+from pulseweave.txn.weave.loading import Loaded
 from pulseweave.txn.weave.quota import Quotas
 
 Make = Callable[[], Draft]
@@ -61,39 +58,6 @@ class Settled:
     refusals: dict[str, Rejected] = field(default_factory=dict)
 
 
-class _Batch:
-    """The facts of the instances at hand; grows by the payloads that decisions ask for."""
-
-    def __init__(
-        self, tx: Tx, instances: Mapping[str, Instance], new_id: Callable[[], str]
-    ) -> None:
-        self.tx = tx
-        self.instances = instances
-        self.new_id = new_id
-        self.definitions = definitions_of(tx, {i.definition_id for i in instances.values()})
-        self.leaves = facts.current_leaves(tx, sorted(instances))
-        # Most advances read the input: loading it now spares them a second round of decisions.
-        self.payloads: dict[str, dict[str, Any]] = {instance_id: {} for instance_id in instances}
-        self.load({instance_id: (INPUT,) for instance_id, i in instances.items() if not i.ended})
-
-    def make(self, instance_id: str, now: int, *, deferred: bool) -> Draft:
-        instance = self.instances[instance_id]
-        known = InstanceFacts(
-            definition=self.definitions[instance.definition_id],
-            instance=instance,
-            leaves=self.leaves[instance_id],
-            payloads=self.payloads[instance_id],
-        )
-        draft = Draft(known, now=now, new_id=self.new_id)
-        draft.deferred = deferred
-        return draft
-
-    def load(self, missing: Mapping[str, Iterable[str]]) -> None:
-        wanted = {key: (self.leaves[key], tuple(names)) for key, names in missing.items()}
-        for instance_id, values in facts.payloads(self.tx, wanted).items():
-            self.payloads[instance_id] |= values
-
-
 def settle(
     tx: Tx,
     works: Sequence[Work],
@@ -107,7 +71,7 @@ def settle(
 
     ``before_events`` writes what goes with each accepted plan: receipts and audits (REC-7).
     """
-    batch = _Batch(tx, instances, new_id)
+    batch = Loaded(tx, instances, new_id)
     settled = _decide_all(batch, works, quotas, tx.now())
     touching = [plan for plan in settled.plans.values() if plan.touches_tasks]
     locked = lock_for_plans(tx, touching)
@@ -126,7 +90,7 @@ def settle(
     return settled
 
 
-def _decide_all(batch: _Batch, works: Sequence[Work], quotas: Quotas, now: int) -> Settled:
+def _decide_all(batch: Loaded, works: Sequence[Work], quotas: Quotas, now: int) -> Settled:
     settled = Settled()
     room = quotas.room()
     todo = list(works)
@@ -156,5 +120,5 @@ def _decide_all(batch: _Batch, works: Sequence[Work], quotas: Quotas, now: int) 
     return settled
 
 
-def _maker(batch: _Batch, work: Work, now: int, *, deferred: bool) -> Make:
+def _maker(batch: Loaded, work: Work, now: int, *, deferred: bool) -> Make:
     return lambda: batch.make(work.instance_id, now, deferred=deferred)
