@@ -13,13 +13,13 @@ from pulseweave.store import schema as t
 from tests.api.faults import answer_lost_at, database_away
 from tests.api.happy import HAPPY, contradicted, reviewed
 from tests.api.world import (
-    BY_KEY,
     EVERYTHING,
     NOBODY,
     WHY,
     Answer,
     ApiWorld,
     Asked,
+    endpoint_at,
     task,
 )
 
@@ -39,63 +39,58 @@ def made_up(asked: Asked) -> Asked:
 
 
 # --- what means the same everywhere ---------------------------------------------------------------
+# Each gets the request that succeeds, and leaves what it needs as it was; the last one excepted.
 
 
-def _unauthenticated(world: ApiWorld, key: str) -> Answer:
-    return world.send(HAPPY[key](world).but(token=NOBODY))
+def _unauthenticated(world: ApiWorld, asked: Asked) -> Answer:
+    return world.send(asked.but(token=NOBODY))
 
 
-def _denied(world: ApiWorld, key: str) -> Answer:
-    asked = HAPPY[key](world)
-    needed = BY_KEY[key].permission
-    token = world.make_token("less", permissions=EVERYTHING - {needed} if needed else EVERYTHING)
-    return world.send(asked.but(token=token))
+def _denied(world: ApiWorld, asked: Asked) -> Answer:
+    endpoint = endpoint_at(asked)
+    others = EVERYTHING - {needed} if (needed := endpoint.permission) else EVERYTHING
+    return world.send(asked.but(token=world.make_token("less", permissions=others)))
 
 
-def _queue_denied(world: ApiWorld, key: str) -> Answer:
-    asked = HAPPY[key](world)
+def _queue_denied(world: ApiWorld, asked: Asked) -> Answer:
     return world.send(asked.but(token=world.make_token("less", queues=frozenset({"p"}))))
 
 
-def _unknown_parameter(world: ApiWorld, key: str) -> Answer:
-    asked = HAPPY[key](world)
+def _unknown_parameter(world: ApiWorld, asked: Asked) -> Answer:
     mark = "&" if "?" in asked.path else "?"
     return world.send(asked.but(path=f"{asked.path}{mark}nonsense=1"))
 
 
-def _twice(world: ApiWorld, key: str) -> Answer:
-    return world.send(HAPPY[key](world).but(raw=b'{"a": 1, "a": 2}'))
+def _twice(world: ApiWorld, asked: Asked) -> Answer:
+    return world.send(asked.but(raw=b'{"a": 1, "a": 2}'))
 
 
-def _oversize(world: ApiWorld, key: str) -> Answer:
-    raw = b'{"a": "' + b"a" * BY_KEY[key].bytes_max + b'"}'
-    return world.send(HAPPY[key](world).but(raw=raw))
+def _oversize(world: ApiWorld, asked: Asked) -> Answer:
+    bound = endpoint_at(asked).bytes_max
+    return world.send(asked.but(raw=b'{"a": "' + b"a" * bound + b'"}'))
 
 
-def _away(world: ApiWorld, key: str) -> Answer:
-    asked = HAPPY[key](world)
+def _away(world: ApiWorld, asked: Asked) -> Answer:
     world.core.forget_beliefs()
     with database_away(world):
         return world.send(asked)
 
 
-def _lost(world: ApiWorld, key: str) -> Answer:
-    asked = HAPPY[key](world)
+def _lost(world: ApiWorld, asked: Asked) -> Answer:
     with answer_lost_at("unit.before_commit"):
         return world.send(asked)
 
 
-def _other_command(world: ApiWorld, key: str) -> Answer:
-    asked = HAPPY[key](world)
+def _not_there(world: ApiWorld, asked: Asked) -> Answer:
+    return world.send(made_up(asked))
+
+
+def _other_command(world: ApiWorld, asked: Asked) -> Answer:
     world.done(world.send(asked))
     return world.send(asked.but_body(reason="another one"))
 
 
-def _not_there(world: ApiWorld, key: str) -> Answer:
-    return world.send(made_up(HAPPY[key](world)))
-
-
-GENERIC: dict[str, Callable[[ApiWorld, str], Answer]] = {
+GENERIC: dict[str, Callable[[ApiWorld, Asked], Answer]] = {
     "UNAUTHENTICATED": _unauthenticated,
     "PERMISSION_DENIED": _denied,
     "QUEUE_ACCESS_DENIED": _queue_denied,
@@ -104,11 +99,11 @@ GENERIC: dict[str, Callable[[ApiWorld, str], Answer]] = {
     "PAYLOAD_TOO_LARGE": _oversize,
     "DATABASE_UNAVAILABLE": _away,
     "OUTCOME_UNKNOWN": _lost,
-    "IDEMPOTENCY_CONFLICT": _other_command,
     "NOT_FOUND": _not_there,
     "INSTANCE_NOT_FOUND": _not_there,
     "TASK_NOT_FOUND": _not_there,
     "DEFINITION_NOT_FOUND": _not_there,
+    "IDEMPOTENCY_CONFLICT": _other_command,
 }
 
 # --- recovery -------------------------------------------------------------------------------------
@@ -547,12 +542,3 @@ SPECIFIC: dict[str, dict[str, Scenario]] = {
     "POST /tokens": {"QUEUE_ACCESS_DENIED": _token_beyond},
 }
 SPECIFIC[_CONTROL + "resume"]["DEADLINE_PASSED"] = _control("resume", _overdue)
-
-
-def scenario_of(key: str, code: str) -> Scenario | None:
-    """How the endpoint comes to answer with the code; None where nobody has said so."""
-    specific = SPECIFIC.get(key, {}).get(code)
-    generic = GENERIC.get(code)
-    if specific is not None or generic is None:
-        return specific
-    return lambda world: generic(world, key)

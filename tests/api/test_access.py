@@ -32,8 +32,8 @@ def test_every_endpoint_has_a_request_that_succeeds() -> None:
 
 
 @pytest.mark.parametrize("key", HAPPY)
-def test_the_request_succeeds(world: ApiWorld, key: str) -> None:
-    answer = world.send(HAPPY[key](world))
+def test_the_request_succeeds(each_world: ApiWorld, key: str) -> None:
+    answer = each_world.send(HAPPY[key](each_world))
     assert answer.code is None, answer.text
     assert answer.headers["content-type"] == "application/json"
 

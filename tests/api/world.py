@@ -8,13 +8,13 @@ must have the declared type.
 
 import asyncio
 import re
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import httpx2
 import msgspec
-from sqlalchemy import delete, select
+from sqlalchemy import delete, insert, select
 
 from pulseweave.api.endpoint import Endpoint
 from pulseweave.api.openapi import codes_of
@@ -38,7 +38,7 @@ from pulseweave.wire.admin import Problem
 EVERYTHING = frozenset(Permission)
 WHY = {"reason": "looked at the provider", "evidence_ref": "provider:1"}
 #: Rows that an upgrade makes and no test changes.
-KEPT = {t.stripes.name, t.schema_info.name}
+UNTOUCHED = {t.stripes.name, t.schema_info.name}
 #: A request without a token, where ``None`` would mean the world's own.
 NOBODY = ""
 
@@ -50,7 +50,7 @@ class Asked:
     method: str
     path: str
     body: Any = None
-    raw: bytes | None = None
+    raw: bytes | AsyncIterator[bytes] | None = None
     key: str | None = None
     token: str | None = None
     headers: Mapping[str, str] | None = None
@@ -91,22 +91,23 @@ def key_of(endpoint: Endpoint) -> str:
 
 BY_KEY = {key_of(endpoint): endpoint for endpoint in TABLE}
 _PATTERNS = [
-    (endpoint, re.compile(re.sub(r"\{\w+\}", "[^/]+", PREFIX + endpoint.path)))
+    (endpoint, re.compile(re.sub(r"\{\w+\}", "[^/]+", endpoint.path)))
     for endpoint in sorted(TABLE, key=lambda e: e.path.count("{"))
 ]
 
 
-def endpoint_at(method: str, path: str) -> Endpoint | None:
+def endpoint_at(asked: Asked) -> Endpoint:
     """The row of the table that a request is for."""
-    plain = path.partition("?")[0]
-    found = (e for e, pattern in _PATTERNS if e.method == method and pattern.fullmatch(plain))
-    return next(found, None)
+    path = asked.path.partition("?")[0].removeprefix(PREFIX)
+    fitting = (e for e, pattern in _PATTERNS if pattern.fullmatch(path))
+    return next(endpoint for endpoint in fitting if endpoint.method == asked.method)
 
 
 class Server:
     """The application over one database, which has the schema. One serves many tests.
 
-    ``virtual``: time stands still unless a test moves it, on each database alike.
+    It has two namespaces, and of each a token that may do everything. ``virtual``: time stands
+    still unless a test moves it, on each database alike.
     """
 
     def __init__(self, url: str, runner: asyncio.Runner, *, virtual: bool = True) -> None:
@@ -124,36 +125,11 @@ class Server:
         self.http = httpx2.AsyncClient(
             transport=httpx2.ASGITransport(app=self.assembly.api), base_url="http://weave"
         )
-
-    def empty(self) -> None:
-        """Take every row away but those of an upgrade."""
-        with self.database.writer.begin() as connection:
-            for table in t.metadata.sorted_tables:
-                if table.name not in KEPT:
-                    connection.execute(delete(table))
-        self.core.forget_beliefs()
-
-    def close(self) -> None:
-        self.runner.run(self.http.aclose())
-        self.assembly.stop()
-
-
-class ApiWorld:
-    """See the module: two namespaces on a server, with a token of each that may do everything."""
-
-    def __init__(self, server: Server) -> None:
-        self.server = server
-        self.database = server.database
-        self.core = server.core
-        self.steps = Steps(self.database, self.core.ids, self.core.entropy)
-        self._made = 0
-        server.empty()
         for namespace in ("default", "other"):
             create_namespace(self.database, namespace)
         self.token = self.make_token("operator")
         self.foreigner = self.make_token("foreigner", namespace="other")
-
-    # --- who and when -----------------------------------------------------------------------------
+        self._first = self.everything()
 
     def make_token(
         self,
@@ -178,6 +154,54 @@ class ApiWorld:
             self.database, order, actor="test", ids=self.core.ids, entropy=self.core.entropy
         )
         return token
+
+    def everything(self) -> dict[str, list[tuple[object, ...]]]:
+        """Every row of every table, by the table's name."""
+        with self.database.reader.connect() as connection:
+            return {
+                table.name: [
+                    tuple(row)
+                    for row in connection.execute(
+                        select(table).order_by(*table.primary_key.columns)
+                    )
+                ]
+                for table in t.metadata.sorted_tables
+            }
+
+    def reset(self) -> None:
+        """All rows as they were at first."""
+        with self.database.writer.begin() as connection:
+            for table in t.metadata.sorted_tables:
+                if table.name in UNTOUCHED:
+                    continue
+                connection.execute(delete(table))
+                names = table.columns.keys()
+                rows = [dict(zip(names, row, strict=True)) for row in self._first[table.name]]
+                if rows:
+                    connection.execute(insert(table), rows)
+        self.core.forget_beliefs()
+
+    def close(self) -> None:
+        self.runner.run(self.http.aclose())
+        self.assembly.stop()
+
+
+class ApiWorld:
+    """See the module: what a test does with a server, whose rows are as they were at first."""
+
+    def __init__(self, server: Server) -> None:
+        self.server = server
+        self.database = server.database
+        self.core = server.core
+        self.steps = Steps(self.database, self.core.ids, self.core.entropy)
+        self.token = server.token
+        self.foreigner = server.foreigner
+        self.make_token = server.make_token
+        self.everything = server.everything
+        self._made = 0
+        server.reset()
+
+    # --- who and when -----------------------------------------------------------------------------
 
     def pass_ms(self, duration_ms: int) -> None:
         self.server.clock.advance_ms(duration_ms)
@@ -204,7 +228,7 @@ class ApiWorld:
         got = self.server.runner.run(request)
         body = canonical.parse(got.content) if got.content else None
         answer = Answer(status=got.status_code, headers=got.headers, text=got.text, body=body)
-        check_answer(endpoint_at(asked.method, path), answer)
+        check_answer(endpoint_at(asked), answer)
         return answer
 
     def get(self, path: str, *, token: str | None = None) -> Answer:
@@ -226,9 +250,10 @@ class ApiWorld:
     # --- workflows --------------------------------------------------------------------------------
 
     def flow(self, *steps: Mapping[str, Any], name: str = "flow", **more: Any) -> None:
-        """Register version 1; without steps it has one task, ``a``."""
+        """Register a definition, version 1; without steps it has one task, ``a``."""
         document = {"name": name, "version": 1, "steps": list(steps) or [task("a")], **more}
-        self.done(self.put(f"/definitions/{name}/versions/1", {"document": document}))
+        path = f"/definitions/{name}/versions/{document['version']}"
+        self.done(self.put(path, {"document": document}))
 
     def begin(self, instance_key: str = "k", value: Any = None, *, name: str = "flow") -> str:
         body = {"definition": name, "instance_key": instance_key, "input": value or {}}
@@ -314,19 +339,6 @@ class ApiWorld:
         """The first partition of the result stream."""
         return read(self.database, lambda tx: partitions_of(tx, "default"))[0]
 
-    def everything(self) -> dict[str, list[tuple[object, ...]]]:
-        """Every row of every table."""
-        with self.database.reader.connect() as connection:
-            return {
-                table.name: [
-                    tuple(row)
-                    for row in connection.execute(
-                        select(table).order_by(*table.primary_key.columns)
-                    )
-                ]
-                for table in t.metadata.sorted_tables
-            }
-
     def findings(self) -> list[Finding]:
         """What the doctor finds in the whole database."""
         return [finding for page in examine(self.database) for finding in page.findings]
@@ -337,17 +349,15 @@ def task(key: str, **more: Any) -> dict[str, Any]:
     return {"task": key, "queue": "q", "handler": f"do.{key}", **more}
 
 
-def check_answer(endpoint: Endpoint | None, answer: Answer) -> None:
+def check_answer(endpoint: Endpoint, answer: Answer) -> None:
     """Status, code and form are those of the table; a problem is whole (REC-12)."""
     if answer.code is None:
-        if endpoint is not None:
-            assert answer.status in endpoint.statuses, (answer.status, answer.text)
-            msgspec.convert(answer.body, endpoint.answer)
+        assert answer.status in endpoint.statuses, (answer.status, answer.text)
+        msgspec.convert(answer.body, endpoint.answer)
         return
     problem = msgspec.convert(answer.body, Problem)
     entry = CODES[problem.code]
     assert answer.status == problem.status == entry.status
     assert problem.title == entry.title
     assert problem.needed
-    if endpoint is not None:
-        assert problem.code in codes_of(endpoint), f"{key_of(endpoint)} declares no {problem.code}"
+    assert problem.code in codes_of(endpoint), f"{key_of(endpoint)} declares no {problem.code}"

@@ -6,12 +6,12 @@ from typing import Any
 
 import msgspec
 
-from pulseweave.api.names import check_name
 from pulseweave.app.facade import Facade
 from pulseweave.core.identity import Permission, Principal
 from pulseweave.kernel import limits, texts
 from pulseweave.kernel.errors import Rejected, reject
 from pulseweave.kernel.ids import is_id
+from pulseweave.txn.form import check_name
 from pulseweave.wire.base import Wire
 
 #: The largest number that a version or the like can have: four bytes in every database.
@@ -82,6 +82,13 @@ class Call:
         """A name in the query to look for."""
         text = self.query.get(name)
         return None if text is None else check_name(text, f"/{name}", chars_max=chars_max)
+
+    def id_filter(self, name: str) -> str | None:
+        """An id in the query to look for."""
+        text = self.query.get(name)
+        if text is None or is_id(text):
+            return text
+        raise reject("INVALID_COMMAND", f"{name} is an id", pointer=f"/{name}")
 
     def flag(self, name: str) -> bool:
         text = self.query.get(name, "false")

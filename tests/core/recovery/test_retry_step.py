@@ -399,14 +399,16 @@ def test_any_mismatch_anywhere_in_the_history_refuses(
 def test_an_activation_in_between_without_a_task_refuses() -> None:
     made = chain(FAILED, VERIFIED_FAILED)
     (first, _), (second, told) = made
+    whole = replace(told.task, max_attempts=9)  # nothing else is wrong
     facts = known(
         instance(InstanceState.NEEDS_REVIEW),
         charge(max_attempts=9),
         [replace(first, task_id=None), second],
-        [told],
+        [replace(told, spec=replace(told.spec, retry_of=None), task=whole)],
     )
     command = Scene(command={"activation_id": second.id}).retry_step()
-    assert refused(retry_step.applies(facts, command, now=NOW)).code == "INTEGRITY_MISMATCH"
+    answer = refused(retry_step.applies(facts, command, now=NOW))
+    assert (answer.code, answer.message) == ("INTEGRITY_MISMATCH", "an activation has no task")
 
 
 @pytest.mark.rule("RET-2")

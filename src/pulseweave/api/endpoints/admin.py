@@ -1,7 +1,6 @@
 """Queues, applications, tokens, inbox and ``/me``."""
 
 from pulseweave.api.endpoint import PAGED, Call, Endpoint, Reply
-from pulseweave.api.names import check_name
 from pulseweave.app.encode import at
 from pulseweave.app.encode_tasks import inbox_record
 from pulseweave.core.identity import Permission
@@ -13,6 +12,7 @@ from pulseweave.kernel.instant import format_at
 from pulseweave.store.facts.identity import Credential
 from pulseweave.store.views.pages import LARGE, SMALL, decode_cursor, encode_cursor
 from pulseweave.txn.admin.tokens import TokenOrder
+from pulseweave.txn.form import check_name
 from pulseweave.wire.admin import (
     ApplicationList,
     ApplicationSettings,

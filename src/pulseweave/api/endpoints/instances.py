@@ -2,7 +2,6 @@
 
 from pulseweave.api.convert import payload_text
 from pulseweave.api.endpoint import PAGED, Call, Endpoint, Query, Reply, flag, named
-from pulseweave.api.names import check_name
 from pulseweave.app.encode import (
     activation_view,
     at,
@@ -20,6 +19,7 @@ from pulseweave.core.weave.states import InstanceState
 from pulseweave.kernel import limits
 from pulseweave.kernel.errors import Rejected, reject
 from pulseweave.store.views.instances import InstanceFilter
+from pulseweave.txn.form import check_name
 from pulseweave.txn.weave.start import Started, StartRequest
 from pulseweave.wire.recovery import AuditPage, Blocking, Control, Receipt
 from pulseweave.wire.workflows import (
@@ -133,7 +133,7 @@ def _audit(call: Call, instance_id: str | None) -> Reply:
     page = call.app.workflows.audit(
         call.principal,
         instance_id=instance_id,
-        task_id=call.filter("task_id", chars_max=limits.ID_CHARS),
+        task_id=call.id_filter("task_id"),
         cursor=call.cursor,
         limit=call.limit,
     )
@@ -261,7 +261,7 @@ ENDPOINTS = (
         permission=Permission.AUDIT_READ,
         handler=audit,
         answer=AuditPage,
-        query={**PAGED, "task_id": named("only on this task", limits.ID_CHARS)},
+        query={**PAGED, "task_id": Query(meaning="only on this task")},
     ),
     *(
         Endpoint(

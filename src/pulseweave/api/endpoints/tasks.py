@@ -2,7 +2,6 @@
 
 from pulseweave.api.convert import payload_text
 from pulseweave.api.endpoint import LIMITED, WHOLE_MAX, Call, Endpoint, Reply, whole
-from pulseweave.api.names import check_name
 from pulseweave.app.encode import receipt_fields
 from pulseweave.app.encode_tasks import event_view, task_view
 from pulseweave.core.identity import Permission
@@ -10,6 +9,7 @@ from pulseweave.core.pulse.policy import DEFAULT_BACKOFF, Backoff, Effect, Retry
 from pulseweave.core.weave.definition.kinds.task import FACTOR_MAX
 from pulseweave.kernel import duration, limits
 from pulseweave.kernel.errors import reject
+from pulseweave.txn.form import check_name
 from pulseweave.txn.pulse.create import TaskOrder
 from pulseweave.txn.pulse.review import ReviewOwnTask as OwnReview
 from pulseweave.wire.base import Json

@@ -6,7 +6,6 @@ from typing import Any
 
 from pulseweave.api.convert import payload_text
 from pulseweave.api.endpoint import Call, Endpoint, Reply
-from pulseweave.api.names import check_name
 from pulseweave.app.encode import at, raw, raw_of
 from pulseweave.core.identity import Permission
 from pulseweave.core.pulse.answer import Answer as CoreAnswer
@@ -16,6 +15,7 @@ from pulseweave.core.pulse.report import Report
 from pulseweave.core.pulse.task import Leased, Outcome, Task
 from pulseweave.kernel import canonical, limits
 from pulseweave.kernel.errors import reject
+from pulseweave.txn.form import check_name
 from pulseweave.txn.pulse.turn import ClaimOrder, Named, Reported, TurnAnswer, TurnCommand
 from pulseweave.wire.worker import (
     Answer,

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import bindparam, func, select
+from sqlalchemy import bindparam, func, literal_column, select
 
 from pulseweave.core.identity import Permission, Principal
 from pulseweave.kernel import canonical
@@ -71,11 +71,13 @@ _APPLICATIONS = (
 _QUEUE_ROWS = (
     select(t.queues).where(t.queues.c.namespace == bindparam("namespace")).order_by(t.queues.c.name)
 )
+#: A literal: PostgreSQL takes two parameters for two different groupings.
+_HELD = t.tasks.c.holds != literal_column("0")
 _OPEN_TASKS = (
     select(
         t.tasks.c.queue,
         t.tasks.c.state,
-        (t.tasks.c.holds != 0).label("held"),
+        _HELD.label("held"),
         func.count().label("n"),
         func.min(t.tasks.c.id).label("oldest"),
     )
@@ -83,7 +85,7 @@ _OPEN_TASKS = (
         t.tasks.c.namespace == bindparam("namespace"),
         t.tasks.c.state.in_(["QUEUED", "LEASED", "RUNNING", "NEEDS_REVIEW"]),
     )
-    .group_by(t.tasks.c.queue, t.tasks.c.state, t.tasks.c.holds != 0)
+    .group_by(t.tasks.c.queue, t.tasks.c.state, _HELD)
 )
 
 

@@ -26,7 +26,7 @@ _PAGE = (
 
 def page(tx: Tx, namespace: str, *, cursor: str | None, limit: int) -> Page[StoredDefinition]:
     """By name, newest version first."""
-    name, version = decode_cursor(cursor, str, SMALL) if cursor else ("", 0)
+    name, version = decode_cursor(cursor, "name", SMALL) if cursor else ("", 0)
     params = {
         "namespace": namespace,
         "after_name": name,

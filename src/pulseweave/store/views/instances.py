@@ -58,7 +58,7 @@ def page(
     }
     if cursor:
         statement = statement.where(_i.id < bindparam("below"))
-        (params["below"],) = decode_cursor(cursor, str)
+        (params["below"],) = decode_cursor(cursor, "id")
     statement = statement.order_by(_i.id.desc()).limit(bindparam("limit"))
     known = statement.compile().params.keys()
     rows = tx.rows(statement, {name: params[name] for name in known})
@@ -98,7 +98,7 @@ _IN_REVIEW = (
 
 def in_review(tx: Tx, namespace: str, *, cursor: str | None, limit: int) -> Page[Instance]:
     """Instances that need a person, the longest waiting first."""
-    after_at, after_id = decode_cursor(cursor, LARGE, str) if cursor else (-1, "")
+    after_at, after_id = decode_cursor(cursor, LARGE, "id") if cursor else (-1, "")
     params = {
         "namespace": namespace,
         "after_at": after_at,
@@ -188,7 +188,7 @@ def audit(
     workflow, execution = _WORKFLOW, _EXECUTION
     params: dict[str, Any] = {"namespace": namespace, "limit": limit + 1, "below": "~"}
     if cursor:
-        (params["below"],) = decode_cursor(cursor, str)
+        (params["below"],) = decode_cursor(cursor, "id")
     if instance_id is not None:
         workflow = workflow.where(_w.instance_id == bindparam("instance_id"))
         execution = execution.where(_e.task_id.in_(_TASKS_OF))

@@ -2,10 +2,11 @@
 
 import base64
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
 from pulseweave.kernel import canonical
 from pulseweave.kernel.errors import reject
+from pulseweave.kernel.ids import is_id
 from pulseweave.kernel.texts import complain_of_name
 
 Row = TypeVar("Row")
@@ -24,14 +25,16 @@ def encode_cursor(*key: int | str) -> str:
     return base64.urlsafe_b64encode(text.encode("ascii")).decode("ascii").rstrip("=")
 
 
+#: What a part of a cursor may be: a row's id, a name, or a number of a range.
+Kind: TypeAlias = Literal["id", "name"] | range
+
 #: The numbers that fit a column of four bytes, and one of eight.
 SMALL = range(2**31)
 LARGE = range(2**63)
-_TEXT_CHARS_MAX = 255
 
 
-def decode_cursor(cursor: str, *kinds: type[str] | range) -> list[Any]:
-    """The key of the last row seen: a text, or a number of a range, for each of ``kinds``.
+def decode_cursor(cursor: str, *kinds: Kind) -> list[Any]:
+    """The key of the last row seen, a part for each of ``kinds``.
 
     Raises INVALID_COMMAND for what we can't have given out: no database ever sees it.
     """
@@ -45,10 +48,12 @@ def decode_cursor(cursor: str, *kinds: type[str] | range) -> list[Any]:
     raise reject("INVALID_COMMAND", "the cursor is not one of ours", pointer="/cursor")
 
 
-def _fits(part: object, kind: type[str] | range) -> bool:
+def _fits(part: object, kind: Kind) -> bool:
     if isinstance(kind, range):
         return type(part) is int and part in kind
-    return isinstance(part, str) and complain_of_name(part, chars_max=_TEXT_CHARS_MAX) is None
+    if not isinstance(part, str):
+        return False
+    return is_id(part) if kind == "id" else complain_of_name(part) is None
 
 
 def cut(rows: list[Row], limit: int, key: Any) -> Page[Row]:

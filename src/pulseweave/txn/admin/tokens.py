@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from pulseweave.core.identity import Permission
+from pulseweave.kernel import limits
 from pulseweave.kernel.entropy import Entropy
 from pulseweave.kernel.errors import reject
 from pulseweave.kernel.ids import IdSource
@@ -13,6 +14,7 @@ from pulseweave.store.facts.identity import Credential, credential_by_id
 from pulseweave.store.tx import Tx
 from pulseweave.txn.admin.audit import admin_audit
 from pulseweave.txn.admin.namespaces import require_namespace
+from pulseweave.txn.form import check_name
 from pulseweave.txn.identity import token_hash
 from pulseweave.txn.unit import run
 
@@ -35,7 +37,11 @@ class TokenOrder:
 def create_token(
     database: Database, order: TokenOrder, *, actor: str, ids: IdSource, entropy: Entropy
 ) -> tuple[str, Credential]:
-    """The token, for the only time, and its record."""
+    """The token, for the only time, and its record. Raises INVALID_COMMAND, NOT_FOUND."""
+    check_name(order.name, "/name", chars_max=limits.TOKEN_NAME_CHARS_MAX)
+    check_name(order.application, "/application", chars_max=limits.APPLICATION_CHARS_MAX)
+    for queue in sorted(order.queues):
+        check_name(queue, "/queues", chars_max=limits.NAME_CHARS_MAX)
     token = PREFIX + entropy.token()
 
     def work(tx: Tx) -> Credential:
