@@ -17,7 +17,7 @@ from pulseweave.core.pulse.hold import set_gate
 from pulseweave.core.pulse.policy import Backoff, Effect, RetryPolicy
 from pulseweave.core.pulse.report import Report
 from pulseweave.core.pulse.task import Holds, Outcome, Queued, Task
-from pulseweave.core.weave.advance import after_ms, key_hash
+from pulseweave.core.weave.order import after_ms, key_hash
 from pulseweave.kernel import canonical, limits
 from pulseweave.kernel.clock import Clock, ManualClock, SystemClock
 from pulseweave.kernel.entropy import Entropy, SeededEntropy, SystemEntropy

@@ -11,7 +11,8 @@ from pulseweave.core.pulse.task import Holds
 from pulseweave.core.recovery.operations import Item
 from pulseweave.core.weave.instance import Instance
 from pulseweave.core.weave.leaf import Leaf
-from pulseweave.core.weave.states import OutputSource
+from pulseweave.core.weave.round import Query
+from pulseweave.core.weave.wait import Wait
 from pulseweave.kernel import canonical
 from pulseweave.kernel.instant import format_at
 from pulseweave.store.facts.definitions import StoredDefinition
@@ -21,6 +22,8 @@ from pulseweave.wire.workflows import (
     DefinitionDetail,
     DefinitionSummary,
     InstanceSummary,
+    RoundView,
+    WaitView,
 )
 
 
@@ -97,7 +100,7 @@ def instance_summary(instance: Instance, *, created: bool | None = None) -> Inst
 def activation_view(leaf: Leaf, outputs: Mapping[str, str]) -> ActivationView:
     """``outputs``: texts by the id of the row that holds them."""
     output = None
-    if leaf.output is not None and leaf.output.source is OutputSource.ERROR:
+    if leaf.ignored:
         output = leaf.error
     elif leaf.output is not None:
         output = outputs.get(leaf.output.id)
@@ -109,6 +112,8 @@ def activation_view(leaf: Leaf, outputs: Mapping[str, str]) -> ActivationView:
         state=leaf.state.value,
         revision=str(leaf.revision),
         task_id=leaf.task_id,
+        round=leaf.round,
+        deadline_at=at(leaf.deadline_at),
         retry_of=leaf.retry_of,
         current=leaf.current,
         ignored=leaf.ignored,
@@ -120,6 +125,38 @@ def activation_view(leaf: Leaf, outputs: Mapping[str, str]) -> ActivationView:
         output=raw(output),
         output_source=leaf.output.source.value if leaf.output is not None else None,
         conclusion_id=leaf.conclusion_id,
+    )
+
+
+def wait_view(wait: Wait) -> WaitView:
+    return WaitView(
+        id=wait.id,
+        step_key=wait.step_key,
+        activation_id=wait.activation_id,
+        kind=wait.kind.value,
+        generation=wait.generation,
+        name=wait.name,
+        correlation=wait.correlation,
+        due_at=at(wait.due_at),
+        deadline_at=at(wait.deadline_at),
+        armed_at=format_at(wait.armed_at),
+        state=wait.state.value,
+        reason=wait.reason.value if wait.reason is not None else None,
+        closed_at=at(wait.closed_at),
+        signal_id=wait.signal_id,
+    )
+
+
+def round_view(query: Query) -> RoundView:
+    told = query.classification
+    return RoundView(
+        step_key=query.step_key,
+        activation_id=query.activation_id,
+        task_id=query.task_id,
+        round=query.round,
+        opened_at=format_at(query.opened_at),
+        answered_at=at(query.answered_at),
+        classification=told.value if told is not None else None,
     )
 
 

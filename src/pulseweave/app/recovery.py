@@ -8,12 +8,22 @@ from typing import Any
 
 from pulseweave.app.core import Core, require
 from pulseweave.core.identity import Permission, Principal
-from pulseweave.core.recovery.command import Command, Continue, ResolveStep, RetryStep, ReviewTask
+from pulseweave.core.recovery.command import (
+    Command,
+    Continue,
+    ContinuePoll,
+    RearmWait,
+    ResolveStep,
+    RetryStep,
+    ReviewTask,
+)
 from pulseweave.kernel import canonical
 from pulseweave.txn.form import check_form
 from pulseweave.txn.recovery import (
     acknowledge,
     continue_instance,
+    continue_poll,
+    rearm_wait,
     resolve_step,
     retry_step,
     review_task,
@@ -28,6 +38,8 @@ _EXECUTE: dict[type[Command], Execute] = {
     ReviewTask: review_task.execute,
     ResolveStep: resolve_step.execute,
     RetryStep: retry_step.execute,
+    ContinuePoll: continue_poll.execute,
+    RearmWait: rearm_wait.execute,
     Continue: continue_instance.execute,
 }
 

@@ -16,8 +16,10 @@ from pulseweave.store.views import instances as instance_views
 from pulseweave.store.views.instances import InstanceFilter, Page
 from pulseweave.txn.unit import read
 from pulseweave.txn.weave import control as control_txn
+from pulseweave.txn.weave import signal as signal_txn
 from pulseweave.txn.weave.define import Registered, register
 from pulseweave.txn.weave.detail import Detail, instance_detail
+from pulseweave.txn.weave.signal import Accepted, SignalRequest
 from pulseweave.txn.weave.start import Outcome, StartRequest, start_instances
 
 
@@ -95,6 +97,11 @@ class Workflows:
             digest=canonical.digest_of([verb.value, instance_id, body]),
         )
         return control_txn.execute(self.core.database, request, ids=self.core.ids)
+
+    def signal(self, request: SignalRequest) -> Accepted:
+        """Accept a signal, once per key (WEA-10). Raises Rejected."""
+        require(request.principal, Permission.WORKFLOWS_SIGNAL)
+        return signal_txn.execute(self.core.database, request, ids=self.core.ids)
 
     def instances(
         self, principal: Principal, wanted: InstanceFilter, *, cursor: str | None, limit: int

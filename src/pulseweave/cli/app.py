@@ -25,6 +25,7 @@ _HOMES = {
     "ps": "workflows:ps",
     "show": "workflows:show",
     "history": "workflows:history",
+    "signal": "signalling:signal",
     "pause": "control:pause",
     "resume": "control:resume",
     "cancel": "control:cancel",

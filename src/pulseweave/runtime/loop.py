@@ -42,7 +42,9 @@ class _Loop:
             self.woken.clear()
             if self._step():
                 continue
-            rest_ms = min(self.duty.rest_ms << min(self.failures, 10), REST_MS_MAX)
+            rest_ms = min(
+                self.duty.rest_ms << min(self.failures, 10), max(REST_MS_MAX, self.duty.rest_ms)
+            )
             self.woken.wait(rest_ms / 1000)
 
     def _step(self) -> bool:
@@ -72,6 +74,7 @@ class Engine:
             Duty("wake", steps.wake, 250, "instance"),
             Duty("sweep", steps.sweep, 500, None),
             Duty("promote", steps.promote, 1000, "key"),
+            Duty("lost-waits", steps.find_lost_waits, 60_000, None),
         )
         self._loops = [_Loop(duty) for duty in duties]
         steps.database.on_hints.append(self._heard)

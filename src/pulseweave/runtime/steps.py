@@ -14,6 +14,7 @@ from pulseweave.kernel.points import reach
 from pulseweave.store.engine import Database
 from pulseweave.txn.pulse.promote import promote_keys
 from pulseweave.txn.pulse.sweep import sweep_tasks
+from pulseweave.txn.weave.lost_waits import review_lost_waits
 from pulseweave.txn.weave.pump import pump
 from pulseweave.txn.weave.waker import wake_due
 
@@ -40,6 +41,10 @@ class Steps:
         """Instances whose continuation is due (WEA-13, WEA-14)."""
         return wake_due(self.database, ids=self.ids) >= limits.WAKE_INSTANCES_MAX
 
+    def find_lost_waits(self) -> bool:
+        """Leaves that wait with nothing armed go into review (WEA-19)."""
+        return review_lost_waits(self.database, ids=self.ids) >= limits.WAKE_INSTANCES_MAX
+
     def sweep(self) -> bool:
         """Lapsed leases, passed deadlines, ended delays (PUL-2, PUL-3, PUL-7)."""
         return sweep_tasks(self.database, entropy=self.entropy) >= limits.SWEEP_ROWS_MAX
@@ -53,7 +58,13 @@ class Steps:
         taken.
         """
         for done in range(rounds):
-            steps: tuple[Callable[[], bool], ...] = (self.sweep, self.promote, self.wake, self.pump)
+            steps: tuple[Callable[[], bool], ...] = (
+                self.sweep,
+                self.promote,
+                self.wake,
+                self.find_lost_waits,
+                self.pump,
+            )
             more = [step() for step in steps]
             if not any(more):
                 return done

@@ -225,6 +225,19 @@ class AsyncInstances:
             if cursor is None:
                 return
 
+    async def signal(
+        self,
+        instance_id: str,
+        name: str,
+        payload: Any = None,
+        *,
+        correlation: str | None = None,
+        key: str | None = None,
+    ) -> workflows.SignalAccepted:
+        """Tell the instance something that it waits for, or will wait for; once per ``key``."""
+        body = workflows.SendSignal(name=name, correlation=correlation, payload=payload)
+        return await self._client.do(r.signal(instance_id, body, key=key or new_key()))
+
     async def _control(
         self,
         verb: Literal["pause", "resume", "cancel"],
@@ -327,6 +340,20 @@ class AsyncRecovery:
         """RET-1: a new activation inside the original budget and deadline."""
         body = recovery.RetryStep(**command)
         return await self._recover("retry-step", instance_id, body, key=key, dry_run=dry_run)
+
+    async def continue_poll(
+        self, instance_id: str, *, key: str | None = None, dry_run: bool = False, **command: Any
+    ) -> recovery.Receipt:
+        """CPO-1: a poll verified PENDING waits for its next round."""
+        body = recovery.ContinuePoll(**command)
+        return await self._recover("continue-poll", instance_id, body, key=key, dry_run=dry_run)
+
+    async def rearm_wait(
+        self, instance_id: str, *, key: str | None = None, dry_run: bool = False, **command: Any
+    ) -> recovery.Receipt:
+        """REA-1: a signal or timer in review waits again."""
+        body = recovery.RearmWait(**command)
+        return await self._recover("rearm-wait", instance_id, body, key=key, dry_run=dry_run)
 
     async def continue_instance(
         self, instance_id: str, *, key: str | None = None, dry_run: bool = False, **command: Any

@@ -122,6 +122,18 @@ def control(
     )
 
 
+def signal(
+    instance_id: str, body: workflows.SendSignal, *, key: str
+) -> Call[workflows.SignalAccepted]:
+    return Call(
+        method="POST",
+        path=f"/instances/{segment(instance_id)}/signals",
+        key=key,
+        body=body,
+        answer=workflows.SignalAccepted,
+    )
+
+
 def recover(
     operation: str, instance_id: str, command: msgspec.Struct, *, key: str, dry_run: bool
 ) -> Call[recovery.Receipt]:

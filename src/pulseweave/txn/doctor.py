@@ -6,7 +6,7 @@ the gate and the hold bits are what the instance's state says. Reads only, a pag
 page from one snapshot.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -14,10 +14,14 @@ from typing import Any
 from pulseweave.core.pulse.task import Holds
 from pulseweave.core.weave.instance import Instance
 from pulseweave.core.weave.leaf import Leaf
-from pulseweave.core.weave.plan import Conclusion, journal_values, replay
+from pulseweave.core.weave.plan import Conclusion, Fact, journal_values, replay
+from pulseweave.core.weave.round import Query
+from pulseweave.core.weave.scope import ScopeState
 from pulseweave.core.weave.states import InstanceState
+from pulseweave.core.weave.wait import Wait
 from pulseweave.kernel import canonical
 from pulseweave.store.engine import Database
+from pulseweave.store.rows_waits import query_from_row, scope_from_row, wait_from_row
 from pulseweave.store.rows_weave import instance_from_row, leaf_from_row
 from pulseweave.store.tx import Tx
 from pulseweave.store.views import doctor as views
@@ -70,23 +74,47 @@ def _page(tx: Tx, after: str) -> Examined | None:
         key: [Conclusion(**row._asdict()) for row in found]
         for key, found in views.conclusion_rows(tx, ids).items()
     }
+    waits = {
+        key: [wait_from_row(row) for row in found]
+        for key, found in views.wait_rows(tx, ids).items()
+    }
+    scopes = {
+        key: [scope_from_row(row) for row in found]
+        for key, found in views.scope_rows(tx, ids).items()
+    }
+    queries = {
+        key: [query_from_row(row) for row in found]
+        for key, found in views.query_rows(tx, ids).items()
+    }
     gates, moved = views.gate_rows(tx, ids), views.with_waiting_events(tx, ids)
     findings: list[Finding] = []
     for instance in instances:
         known = leaves.get(instance.id, [])
         mine = tasks.get(instance.id, [])
-        findings += _journal(
-            instance, known, conclusions.get(instance.id, []), journals.get(instance.id, [])
-        )
-        findings += _ownership(instance, known, mine, definitions[instance.definition_id].queues)
+        facts: list[Fact] = [instance, *known, *conclusions.get(instance.id, [])]
+        facts += [*waits.get(instance.id, []), *scopes.get(instance.id, [])]
+        facts += queries.get(instance.id, [])
+        findings += _journal(instance, facts, journals.get(instance.id, []))
+        asked = {query.task_id: query.activation_id for query in queries.get(instance.id, [])}
+        queues = definitions[instance.definition_id].queues
+        findings += _ownership(instance, known, mine, queues=queues, asked=asked)
         findings += _gate(instance, gates.get(instance.id, []), mine)
-        findings += _mover(instance, mine, events=instance.id in moved)
+        armed = any(wait.armed for wait in waits.get(instance.id, []))
+        findings += _mover(instance, mine, events=armed or instance.id in moved)
     return Examined(len(instances), ids[-1], findings)
 
 
-def _journal(
-    instance: Instance, leaves: list[Leaf], conclusions: list[Conclusion], entries: list[Any]
-) -> Iterator[Finding]:
+_ROWS: dict[type[Fact], str] = {
+    Instance: "instance",
+    Leaf: "leaf",
+    Conclusion: "conclusion",
+    Wait: "wait",
+    ScopeState: "scope",
+    Query: "query",
+}
+
+
+def _journal(instance: Instance, known: list[Fact], entries: list[Any]) -> Iterator[Finding]:
     revisions = [entry.revision for entry in entries]
     if revisions != list(range(1, instance.revision + 1)):
         yield Finding(
@@ -98,11 +126,7 @@ def _journal(
     rebuilt: dict[tuple[str, str], dict[str, Any]] = {}
     for entry in entries:
         replay(rebuilt, canonical.parse(entry.changes))
-    facts: dict[tuple[str, str], Instance | Leaf | Conclusion] = {
-        ("instance", instance.id): instance
-    }
-    facts |= {("leaf", leaf.id): leaf for leaf in leaves}
-    facts |= {("conclusion", conclusion.id): conclusion for conclusion in conclusions}
+    facts = {(_ROWS[type(fact)], fact.id): fact for fact in known}
     if rebuilt.keys() != facts.keys():
         yield Finding("WEA-4", instance.id, "the journal tells of other rows than there are")
         return
@@ -116,7 +140,12 @@ def _journal(
 
 
 def _ownership(
-    instance: Instance, leaves: list[Leaf], tasks: list[Any], queues: tuple[str, ...]
+    instance: Instance,
+    leaves: list[Leaf],
+    tasks: list[Any],
+    *,
+    queues: tuple[str, ...],
+    asked: Mapping[str, str],
 ) -> Iterator[Finding]:
     by_id = {task.id: task for task in tasks}
     by_activation = {leaf.id: leaf for leaf in leaves}
@@ -129,7 +158,8 @@ def _ownership(
             )
     for task in tasks:
         owner = by_activation.get(task.activation_id)
-        if owner is None or owner.task_id != task.id or task.namespace != instance.namespace:
+        names = owner is not None and (owner.task_id == task.id or asked.get(task.id) == owner.id)
+        if not names or task.namespace != instance.namespace:
             yield Finding("REC-9", instance.id, f"task {task.id} has no owner")
         elif task.queue not in queues:
             yield Finding(

@@ -30,6 +30,7 @@ Id = Annotated[
 ]
 
 #: What names a queue, an application and so on: as long as their columns.
+SignalName = Annotated[str, msgspec.Meta(min_length=1, max_length=limits.NAME_CHARS_MAX)]
 QueueName = Annotated[str, msgspec.Meta(min_length=1, max_length=limits.NAME_CHARS_MAX)]
 HandlerName = Annotated[str, msgspec.Meta(min_length=1, max_length=limits.HANDLER_CHARS_MAX)]
 ApplicationName = Annotated[

@@ -61,6 +61,30 @@ class RetryStep(Wire, frozen=True, kw_only=True):
     safe_to_retry: Json = None
 
 
+class ContinuePoll(Wire, frozen=True, kw_only=True):
+    """CPO-1."""
+
+    expected_revision: Revision
+    reason: Reason
+    evidence_ref: EvidenceRef
+    step_key: str
+    activation_id: Id
+    expected_step_revision: Revision
+    pending_confirmed: Json = None
+
+
+class RearmWait(Wire, frozen=True, kw_only=True):
+    """REA-1."""
+
+    expected_revision: Revision
+    reason: Reason
+    evidence_ref: EvidenceRef
+    step_key: str
+    activation_id: Id
+    expected_step_revision: Revision
+    wait_verified: Json = None
+
+
 class Continue(Wire, frozen=True, kw_only=True):
     """CON-1 to CON-4."""
 

@@ -13,6 +13,7 @@ from pulseweave.wire.base import (
     Json,
     QueueName,
     Revision,
+    SignalName,
     Version,
     Wire,
 )
@@ -161,6 +162,8 @@ class ActivationView(Wire, frozen=True, kw_only=True):
     state: str
     revision: Revision
     task_id: Id | None
+    round: int | None = None
+    deadline_at: Instant | None = None
     retry_of: Id | None
     current: bool
     ignored: bool
@@ -172,6 +175,63 @@ class ActivationView(Wire, frozen=True, kw_only=True):
     output: Json = None
     output_source: str | None = None
     conclusion_id: str | None = None
+
+
+class ItemCounts(Wire, frozen=True, kw_only=True):
+    """How far a map is: ``entered`` of ``count`` items have begun, ``open`` of these go on."""
+
+    count: int
+    entered: int
+    open: int
+    done: int
+
+
+class WaitView(Wire, frozen=True, kw_only=True):
+    """An armed or closed wait: of a signal, a timer, or a poll's next round (ROUND)."""
+
+    id: Id
+    step_key: str
+    activation_id: Id
+    kind: str
+    generation: int
+    name: str | None
+    correlation: Json = None
+    due_at: Instant | None
+    deadline_at: Instant | None
+    armed_at: Instant
+    state: str
+    reason: str | None
+    closed_at: Instant | None
+    signal_id: Id | None
+
+
+class RoundView(Wire, frozen=True, kw_only=True):
+    """A query of a poll. ``classification``: what the mapping made of its answer."""
+
+    step_key: str
+    activation_id: Id
+    task_id: Id
+    round: int
+    opened_at: Instant
+    answered_at: Instant | None
+    classification: str | None
+
+
+class SendSignal(Wire, frozen=True, kw_only=True):
+    """WEA-10. The Idempotency-Key is the signal's key within its instance."""
+
+    name: SignalName
+    correlation: WorkKey | None = None
+    payload: Json = None
+
+
+class SignalAccepted(Wire, frozen=True, kw_only=True):
+    """``taken_by``: the wait that consumed it; None while it is kept."""
+
+    id: Id
+    accepted_at: Instant
+    taken_by: Id | None
+    created: bool
 
 
 class StepView(Wire, frozen=True, kw_only=True):
@@ -187,6 +247,8 @@ class StepView(Wire, frozen=True, kw_only=True):
     label: str | None = None  # the branch that this child is, in a parallel
     activation: ActivationView | None = None
     activations_count: int = 0
+    waits_until: Instant | None = None  # when the wait that is armed for it fires or times out
+    items: ItemCounts | None = None  # of a map
     children: list["StepView"] = []
 
 
@@ -201,6 +263,8 @@ class InstanceDetail(InstanceSummary, frozen=True, kw_only=True):
     steps: StepView
     activations: list[ActivationView]
     tasks: list[TaskView]
+    waits: list[WaitView] = []
+    rounds: list[RoundView] = []
     reviews: list[ReviewItem] = []
     blocking: list[Blocking] = []
 

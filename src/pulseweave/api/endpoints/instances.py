@@ -10,6 +10,8 @@ from pulseweave.app.encode import (
     raw,
     receipt_fields,
     review_item,
+    round_view,
+    wait_view,
 )
 from pulseweave.app.encode_tasks import audit_entry, journal_entry, task_view
 from pulseweave.app.steps import step_tree
@@ -18,8 +20,10 @@ from pulseweave.core.weave.control import ControlVerb
 from pulseweave.core.weave.states import InstanceState
 from pulseweave.kernel import limits
 from pulseweave.kernel.errors import Rejected, reject
+from pulseweave.kernel.instant import format_at
 from pulseweave.store.views.instances import InstanceFilter
 from pulseweave.txn.form import check_name
+from pulseweave.txn.weave.signal import SignalRequest
 from pulseweave.txn.weave.start import Started, StartRequest
 from pulseweave.wire.recovery import AuditPage, Blocking, Control, Receipt
 from pulseweave.wire.workflows import (
@@ -27,6 +31,8 @@ from pulseweave.wire.workflows import (
     InstanceDetail,
     InstancePage,
     InstanceSummary,
+    SendSignal,
+    SignalAccepted,
     StartBatch,
     StartBatchResult,
     StartInstance,
@@ -107,6 +113,8 @@ def get(call: Call) -> Reply:
             steps=step_tree(detail),
             activations=[activation_view(leaf, detail.outputs) for leaf in detail.activations],
             tasks=[task_view(task) for task in detail.tasks],
+            waits=[wait_view(wait) for wait in detail.waits],
+            rounds=[round_view(query) for query in detail.queries],
             reviews=[review_item(instance, item) for item in detail.items],
             blocking=[
                 Blocking(
@@ -170,6 +178,29 @@ def resume(call: Call) -> Reply:
 
 def cancel(call: Call) -> Reply:
     return _control(call, ControlVerb.CANCEL)
+
+
+def signal(call: Call) -> Reply:
+    body: SendSignal = call.body
+    accepted = call.app.workflows.signal(
+        SignalRequest(
+            principal=call.principal,
+            instance_id=call.id("instance_id"),
+            signal_key=call.idempotency_key,
+            name=check_name(body.name, "/name", chars_max=limits.NAME_CHARS_MAX),
+            correlation=body.correlation,
+            payload=payload_text(body.payload, "/payload"),
+        )
+    )
+    return Reply(
+        SignalAccepted(
+            id=accepted.signal_id,
+            accepted_at=format_at(accepted.accepted_at),
+            taken_by=accepted.wait_id,
+            created=accepted.created,
+        ),
+        status=201 if accepted.created else 200,
+    )
 
 
 _CONTROL_CODES = (
@@ -262,6 +293,24 @@ ENDPOINTS = (
         handler=audit,
         answer=AuditPage,
         query={**PAGED, "task_id": Query(meaning="only on this task")},
+    ),
+    Endpoint(
+        method="POST",
+        path="/instances/{instance_id}/signals",
+        summary="Tell an instance something it waits for, or will wait for (WEA-10)",
+        permission=Permission.WORKFLOWS_SIGNAL,
+        handler=signal,
+        body=SendSignal,
+        answer=SignalAccepted,
+        keyed=True,
+        statuses=(200, 201),
+        codes=(
+            "INSTANCE_NOT_FOUND",
+            "CONTRACT_VIOLATION",
+            "INSTANCE_ENDED",
+            "STOP_REQUESTED",
+            "QUOTA_EXCEEDED",
+        ),
     ),
     *(
         Endpoint(

@@ -78,6 +78,38 @@ def retry_step(call: Call) -> Reply:
     )
 
 
+def continue_poll(call: Call) -> Reply:
+    body: wire.ContinuePoll = call.body
+    return _execute(
+        call,
+        core.ContinuePoll(
+            expected_revision=int(body.expected_revision),
+            reason=body.reason,
+            evidence_ref=body.evidence_ref,
+            declared=body.pending_confirmed is True,
+            step_key=body.step_key,
+            activation_id=body.activation_id,
+            expected_step_revision=int(body.expected_step_revision),
+        ),
+    )
+
+
+def rearm_wait(call: Call) -> Reply:
+    body: wire.RearmWait = call.body
+    return _execute(
+        call,
+        core.RearmWait(
+            expected_revision=int(body.expected_revision),
+            reason=body.reason,
+            evidence_ref=body.evidence_ref,
+            declared=body.wait_verified is True,
+            step_key=body.step_key,
+            activation_id=body.activation_id,
+            expected_step_revision=int(body.expected_step_revision),
+        ),
+    )
+
+
 def continue_instance(call: Call) -> Reply:
     body: wire.Continue = call.body
     return _execute(
@@ -148,7 +180,13 @@ _OPERATIONS = (
         "ResolveStep: conclude a leaf; runs nothing again (RES-1)",
         resolve_step,
         wire.ResolveStep,
-        (*_STEP, "STEP_NOT_RESOLVABLE", "CONTRACT_VIOLATION"),
+        (
+            *_STEP,
+            "STEP_NOT_RESOLVABLE",
+            "CONTRACT_VIOLATION",
+            "CLASSIFICATION_MISMATCH",
+            "TIMER_NOT_DUE",
+        ),
     ),
     (
         "retry-step",
@@ -160,9 +198,32 @@ _OPERATIONS = (
             "STOP_REQUESTED",
             "DEADLINE_PASSED",
             "STEP_NOT_RETRYABLE",
+            "ROUND_PENDING",
             "INTEGRITY_MISMATCH",
             "BUDGET_EXHAUSTED",
             "QUOTA_EXCEEDED",
+        ),
+    ),
+    (
+        "continue-poll",
+        "ContinuePoll: a poll verified PENDING waits for its next round (CPO-1)",
+        continue_poll,
+        wire.ContinuePoll,
+        (*_STEP, "STOP_REQUESTED", "DEADLINE_PASSED", "POLL_NOT_PENDING", "ROUNDS_EXHAUSTED"),
+    ),
+    (
+        "rearm-wait",
+        "RearmWait: a signal or timer in review waits again (REA-1)",
+        rearm_wait,
+        wire.RearmWait,
+        (
+            "NOT_OWNED",
+            "ACTIVATION_NOT_CURRENT",
+            "STEP_REVISION_CONFLICT",
+            "STOP_REQUESTED",
+            "DEADLINE_PASSED",
+            "WAIT_NOT_REARMABLE",
+            "INTEGRITY_MISMATCH",
         ),
     ),
     (

@@ -208,6 +208,78 @@ def retry_step(
     _tell(recovery.retry_step(instance_id, key=key, dry_run=dry_run, **command), json=json)
 
 
+@app.command(name="continue-poll")
+def continue_poll(
+    instance_id: str,
+    *,
+    reason: Reason,
+    evidence: Evidence,
+    pending_confirmed: Annotated[
+        bool, Parameter(help="you declare: the outside operation is still pending")
+    ] = False,
+    step: str | None = None,
+    activation_id: str | None = None,
+    step_revision: str | None = None,
+    revision: Revision = None,
+    from_shown: Shown = None,
+    key: Key = None,
+    dry_run: DryRun = False,
+    url: Url = None,
+    token: Token = None,
+    json: Json = False,
+) -> None:
+    """A poll verified PENDING waits for its next round (CPO-1)."""
+    given = {
+        "step_key": step,
+        "activation_id": activation_id,
+        "expected_step_revision": step_revision,
+        "expected_revision": revision,
+        "reason": reason,
+        "evidence_ref": evidence,
+        "pending_confirmed": pending_confirmed or None,
+    }
+    command = _command("CONTINUE_POLL", instance_id, from_shown, given)
+    _require(command, "expected_revision", "step_key", "activation_id", "expected_step_revision")
+    recovery = client(url, token).recovery
+    _tell(recovery.continue_poll(instance_id, key=key, dry_run=dry_run, **command), json=json)
+
+
+@app.command(name="rearm-wait")
+def rearm_wait(
+    instance_id: str,
+    *,
+    reason: Reason,
+    evidence: Evidence,
+    wait_verified: Annotated[
+        bool, Parameter(help="you declare: what it waits for has not come another way")
+    ] = False,
+    step: str | None = None,
+    activation_id: str | None = None,
+    step_revision: str | None = None,
+    revision: Revision = None,
+    from_shown: Shown = None,
+    key: Key = None,
+    dry_run: DryRun = False,
+    url: Url = None,
+    token: Token = None,
+    json: Json = False,
+) -> None:
+    """A signal or timer in review waits again (REA-1)."""
+    given = {
+        "step_key": step,
+        "activation_id": activation_id,
+        "expected_step_revision": step_revision,
+        "expected_revision": revision,
+        "reason": reason,
+        "evidence_ref": evidence,
+        "wait_verified": wait_verified or None,
+    }
+    command = _command("REARM_WAIT", instance_id, from_shown, given)
+    _require(command, "expected_revision", "step_key", "activation_id", "expected_step_revision")
+    recovery = client(url, token).recovery
+    _tell(recovery.rearm_wait(instance_id, key=key, dry_run=dry_run, **command), json=json)
+
+
 @app.command(name="continue")
 def continue_instance(
     instance_id: str,

@@ -1,4 +1,4 @@
-"""The recovery commands of task workflows, as decoded and checked for form (REC-2).
+"""The six recovery commands, as decoded and checked for form (REC-2).
 
 ``declared`` is whatever stood in the declaration's field; only the literal ``true`` declares
 (REC-11). ``result`` is canonical JSON text; None where the command gave none.
@@ -50,9 +50,28 @@ class RetryStep(Evidence):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ContinuePoll(Evidence):
+    OPERATION: ClassVar[str] = "CONTINUE_POLL"
+    DECLARATION: ClassVar[str] = "pending_confirmed"
+    step_key: str
+    activation_id: str
+    expected_step_revision: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RearmWait(Evidence):
+    OPERATION: ClassVar[str] = "REARM_WAIT"
+    DECLARATION: ClassVar[str] = "wait_verified"
+    step_key: str
+    activation_id: str
+    expected_step_revision: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Continue(Evidence):
     OPERATION: ClassVar[str] = "CONTINUE"
     DECLARATION: ClassVar[str] = "review_resolved"
 
 
-Command = ReviewTask | ResolveStep | RetryStep | Continue
+StepCommand = ResolveStep | RetryStep | ContinuePoll | RearmWait
+Command = ReviewTask | StepCommand | Continue

@@ -16,7 +16,7 @@ from pulseweave.core.recovery.integrity import refuse_graph
 from pulseweave.core.recovery.ownership import refuse_foreign
 from pulseweave.core.weave.definition.model import OnFailure
 from pulseweave.core.weave.draft import Draft
-from pulseweave.core.weave.failure import ignore, stop_for
+from pulseweave.core.weave.failure import ignore, policy_of, stop_for
 from pulseweave.core.weave.leaf import Leaf
 from pulseweave.core.weave.plan import InstancePlan
 from pulseweave.core.weave.states import InstanceState, LeafState
@@ -61,7 +61,9 @@ def _refuse_executions(facts: RecoveryFacts) -> Rejected | None:
             task_ids=unknown,
         )
     waiting = {
-        leaf.task_id for leaf in facts.base.leaves.values() if leaf.state is LeafState.ACTIVE
+        leaf.task_id
+        for leaf in facts.base.leaves.values()
+        if leaf.state is LeafState.ACTIVE or leaf.awaits_superseded(leaf.task_id or "")
     }
     over = [h for h in facts.histories.values() if h.task.settled or h.task.id not in waiting]
     return refuse_unsettled(over)
@@ -91,8 +93,9 @@ def is_unresolved(facts: RecoveryFacts, leaf: Leaf) -> bool:
         return False
     if leaf.state is LeafState.CANCELLED:
         return True
-    policy = facts.base.definition.leaves[leaf.node_key].on_failure
-    return leaf.undecided_failure and policy is not OnFailure.IGNORE
+    if not leaf.undecided_failure:
+        return False
+    return policy_of(facts.base.definition, leaf) is not OnFailure.IGNORE
 
 
 def decide(
@@ -122,7 +125,7 @@ def _decide_failures(draft: Draft) -> None:
     """
     failed = [leaf for leaf in draft.leaves.values() if leaf.undecided_failure]
     for leaf in sorted(failed, key=lambda leaf: (leaf.settled_at or 0, leaf.step_key)):
-        if draft.definition.leaves[leaf.node_key].on_failure is not OnFailure.IGNORE:
+        if policy_of(draft.definition, leaf) is not OnFailure.IGNORE:
             stop_for(draft, leaf)  # for a FAILED conclusion the policy `review` counts as `fail`
             return
         ignore(draft, leaf)

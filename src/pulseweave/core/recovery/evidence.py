@@ -8,7 +8,7 @@ is particular to the operation. Which refusal wins is part of the contract (REC-
 
 from collections.abc import Iterable
 
-from pulseweave.core.recovery.command import Command, ResolveStep, RetryStep
+from pulseweave.core.recovery.command import Command, StepCommand
 from pulseweave.core.recovery.facts import RecoveryFacts, TaskHistory
 from pulseweave.core.weave.leaf import Leaf
 from pulseweave.core.weave.states import InstanceState
@@ -82,7 +82,7 @@ def refuse_expired(facts: RecoveryFacts, now: int) -> Rejected | None:
     )
 
 
-def find_leaf(facts: RecoveryFacts, command: ResolveStep | RetryStep) -> Leaf | Rejected:
+def find_leaf(facts: RecoveryFacts, command: StepCommand) -> Leaf | Rejected:
     """The current activation that the command names, at the revision that it expects."""
     named = next((a for a in facts.activations if a.id == command.activation_id), None)
     if named is None or named.step_key != command.step_key:

@@ -9,13 +9,27 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TypedDict
 
-from pulseweave.core.recovery import continue_instance, resolve_step, retry_step, review_task
-from pulseweave.core.recovery.command import Continue, ResolveStep, RetryStep, ReviewTask
+from pulseweave.core.recovery import (
+    continue_instance,
+    continue_poll,
+    rearm_wait,
+    resolve_step,
+    retry_step,
+    review_task,
+)
+from pulseweave.core.recovery.command import (
+    Continue,
+    ContinuePoll,
+    RearmWait,
+    ResolveStep,
+    RetryStep,
+    ReviewTask,
+)
 from pulseweave.core.recovery.continue_instance import is_unresolved
 from pulseweave.core.recovery.facts import RecoveryFacts
 from pulseweave.core.recovery.retry_step import Retryable
 from pulseweave.core.weave.leaf import Leaf
-from pulseweave.core.weave.states import InstanceState
+from pulseweave.core.weave.states import InstanceState, LeafKind
 from pulseweave.kernel.errors import Rejected
 
 RETRY_WARNING = (
@@ -90,6 +104,8 @@ def _leaf_operations(facts: RecoveryFacts, leaf: Leaf, now: int) -> tuple[Operat
             _review(facts, leaf),
             _resolve(facts, leaf),
             _retry(facts, leaf, now),
+            _continue_poll(facts, leaf, now),
+            _rearm(facts, leaf, now),
             _continue(facts, now),
         )
         if operation is not None
@@ -203,6 +219,42 @@ def _retry(facts: RecoveryFacts, leaf: Leaf, now: int) -> OperationState:
         command={**_step(facts, leaf), "safe_to_retry": None},
         to_fill=("reason", "evidence_ref", "safe_to_retry"),
         note=note,
+    )
+
+
+def _continue_poll(facts: RecoveryFacts, leaf: Leaf, now: int) -> OperationState | None:
+    if leaf.kind is not LeafKind.POLL:
+        return None
+    command = ContinuePoll(
+        **_evidence(facts),
+        step_key=leaf.step_key,
+        activation_id=leaf.id,
+        expected_step_revision=leaf.revision,
+    )
+    return OperationState(
+        operation=ContinuePoll.OPERATION,
+        path="continue-poll",
+        refusal=_refusal(continue_poll.applies(facts, command, now=now)),
+        command={**_step(facts, leaf), "pending_confirmed": None},
+        to_fill=("reason", "evidence_ref", "pending_confirmed"),
+    )
+
+
+def _rearm(facts: RecoveryFacts, leaf: Leaf, now: int) -> OperationState | None:
+    if leaf.kind not in (LeafKind.SIGNAL, LeafKind.TIMER):
+        return None
+    command = RearmWait(
+        **_evidence(facts),
+        step_key=leaf.step_key,
+        activation_id=leaf.id,
+        expected_step_revision=leaf.revision,
+    )
+    return OperationState(
+        operation=RearmWait.OPERATION,
+        path="rearm-wait",
+        refusal=_refusal(rearm_wait.applies(facts, command, now=now)),
+        command={**_step(facts, leaf), "wait_verified": None},
+        to_fill=("reason", "evidence_ref", "wait_verified"),
     )
 
 

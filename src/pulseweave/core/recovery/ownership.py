@@ -26,7 +26,7 @@ def _problems(
     facts: RecoveryFacts, activations: tuple[Leaf, ...], *, whole: bool
 ) -> Iterator[tuple[str, str]]:
     """What is wrong, with the task that it is about."""
-    named = {a.task_id: a for a in activations if a.task_id is not None}
+    named = {task_id: a for a in activations for task_id in _claimed(facts, a)}
     for task_id, activation in named.items():
         history = facts.histories.get(task_id)
         if history is None or not _owned(facts, activation, history):
@@ -43,6 +43,12 @@ def _problems(
     for other in facts.foreign:
         if other.task_id is not None and other.task_id in named:
             yield f"activation {other.id} of another instance names the task", other.task_id
+
+
+def _claimed(facts: RecoveryFacts, activation: Leaf) -> set[str]:
+    """The tasks that an activation says are its own: the one it names, and its rounds' queries."""
+    named = {activation.task_id} if activation.task_id is not None else set()
+    return named | set(facts.task_ids_of(activation))
 
 
 def _owned(facts: RecoveryFacts, activation: Leaf, history: TaskHistory) -> bool:

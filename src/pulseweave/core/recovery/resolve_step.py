@@ -11,10 +11,12 @@ from pulseweave.core.recovery.command import ResolveStep
 from pulseweave.core.recovery.evidence import find_leaf, refuse_command, refuse_unsettled
 from pulseweave.core.recovery.facts import RecoveryFacts
 from pulseweave.core.recovery.ownership import refuse_foreign
+from pulseweave.core.weave.definition.mapping import Classification
+from pulseweave.core.weave.definition.model import LeafNode, PollNode, TimerNode
 from pulseweave.core.weave.draft import Draft
 from pulseweave.core.weave.leaf import Leaf, OutputRef
 from pulseweave.core.weave.plan import Conclusion, InstancePlan
-from pulseweave.core.weave.states import LeafState, OutputSource
+from pulseweave.core.weave.states import CloseReason, LeafState, OutputSource, WaitKind
 from pulseweave.kernel import canonical
 from pulseweave.kernel.errors import Rejected, reject
 
@@ -51,7 +53,7 @@ def decide(
     leaf = applies(facts, command)
     if isinstance(leaf, Rejected):
         return leaf
-    text = _result(facts, command, leaf)
+    text = _result(facts, command, leaf, now)
     if isinstance(text, Rejected):
         return text
     draft = Draft(facts.base, now=now, new_id=new_id)
@@ -68,6 +70,7 @@ def decide(
         at=draft.now,
     )
     draft.conclusions.append(conclusion)
+    draft.close_waits(leaf, CloseReason.SETTLED)
     draft.set_leaf(_concluded(leaf, conclusion, succeeded=command.succeeded, now=draft.now))
     return draft.finish(actor=actor, cause=command.OPERATION, control=True)
 
@@ -84,7 +87,7 @@ def _concluded(leaf: Leaf, conclusion: Conclusion, *, succeeded: bool, now: int)
     return replace(concluded, state=LeafState.FAILED, error=conclusion.result)
 
 
-def _result(facts: RecoveryFacts, command: ResolveStep, leaf: Leaf) -> str | Rejected:
+def _result(facts: RecoveryFacts, command: ResolveStep, leaf: Leaf, now: int) -> str | Rejected:
     """The output or the error that the conclusion keeps, if it is fit for one (RES-2)."""
     if command.result is None:
         return reject(
@@ -93,10 +96,51 @@ def _result(facts: RecoveryFacts, command: ResolveStep, leaf: Leaf) -> str | Rej
     value = canonical.parse(command.result)
     if not command.succeeded:
         return _refuse_error(value) or command.result
-    contract = facts.base.definition.leaves[leaf.node_key].output_contract
+    node = facts.base.definition.leaves[leaf.node_key]
+    refusal = None
+    if isinstance(node, PollNode):
+        refusal = _refuse_answer(node, value)
+    elif isinstance(node, TimerNode):
+        refusal = _refuse_timer(facts, leaf, value, now)
+    return refusal or _refuse_output(node, leaf, value) or command.result
+
+
+def _refuse_answer(node: PollNode, value: object) -> Rejected | None:
+    """A poll's output is an answer that its fixed mapping classifies as SUCCEEDED."""
+    classification = node.mapping.classify(value)
+    if classification is Classification.SUCCEEDED:
+        return None
+    told = classification.value if classification is not None else "nothing"
+    return reject(
+        "CLASSIFICATION_MISMATCH",
+        f"the mapping of {node.key} makes {told} of this result, not SUCCEEDED",
+        rule="RES-2",
+        pointer="/result",
+    )
+
+
+def _refuse_timer(facts: RecoveryFacts, leaf: Leaf, value: object, now: int) -> Rejected | None:
+    """A timer succeeds with null, and not before its time."""
+    if value is not None:
+        return reject(
+            "INVALID_COMMAND", "a timer's result is null", rule="RES-2", pointer="/result"
+        )
+    wait = facts.last_wait(leaf, WaitKind.TIMER)
+    if wait is None or wait.due_at is None or facts.no_earlier(now) < wait.due_at:
+        return reject(
+            "TIMER_NOT_DUE",
+            f"the time of {leaf.step_key} has not come",
+            rule="RES-2",
+            due_at=wait.due_at if wait is not None else None,
+        )
+    return None
+
+
+def _refuse_output(node: LeafNode, leaf: Leaf, value: object) -> Rejected | None:
+    contract = node.output_contract
     problems = contract.check(value) if contract is not None else []
     if not problems:
-        return command.result
+        return None
     return reject(
         "CONTRACT_VIOLATION",
         f"the result does not meet the output contract of {leaf.step_key}",

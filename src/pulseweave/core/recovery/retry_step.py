@@ -1,10 +1,10 @@
-"""RetryStep: a new activation of a task leaf, inside the original budget and deadline (RET-1 to
-RET-8).
+"""RetryStep: a new activation of a task or poll, inside the original budget and deadline (RET-1 to
+RET-9). A poll stays in its round.
 
 Order of refusals, after what all commands check: STOP_REQUESTED, DEADLINE_PASSED, those of the
 named activation, STEP_NOT_RETRYABLE, NOT_OWNED, EXECUTION_UNSETTLED, INBOX_PENDING,
-STEP_NOT_RETRYABLE (a known success), DEADLINE_PASSED (the task's), INTEGRITY_MISMATCH,
-BUDGET_EXHAUSTED, QUOTA_EXCEEDED.
+ROUND_PENDING, STEP_NOT_RETRYABLE (a known success), DEADLINE_PASSED (the task's),
+INTEGRITY_MISMATCH, BUDGET_EXHAUSTED, QUOTA_EXCEEDED.
 
 What may never happen: more attempts or activations than the definition's ``max_attempts``; another
 deadline, input or key than the first activation's; two successors of one task; a start before
@@ -24,13 +24,17 @@ from pulseweave.core.recovery.evidence import (
     refuse_stop,
     refuse_unsettled,
 )
-from pulseweave.core.recovery.facts import RecoveryFacts, TaskHistory
+from pulseweave.core.recovery.facts import Missing, RecoveryFacts, TaskHistory
 from pulseweave.core.recovery.integrity import refuse_history
 from pulseweave.core.recovery.ownership import refuse_foreign
+from pulseweave.core.recovery.waiting import rearm_final_signal
+from pulseweave.core.weave.definition.mapping import Classification
+from pulseweave.core.weave.definition.model import query_node
 from pulseweave.core.weave.draft import Draft
 from pulseweave.core.weave.leaf import Leaf
 from pulseweave.core.weave.plan import InstancePlan
-from pulseweave.core.weave.states import LeafState
+from pulseweave.core.weave.poll import new_query
+from pulseweave.core.weave.states import LeafKind, LeafState
 from pulseweave.kernel.errors import Rejected, reject
 
 _RETRYABLE = frozenset({LeafState.NEEDS_REVIEW, LeafState.FAILED, LeafState.CANCELLED})
@@ -38,7 +42,7 @@ _RETRYABLE = frozenset({LeafState.NEEDS_REVIEW, LeafState.FAILED, LeafState.CANC
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retryable:
-    """A leaf that may be retried, its history by sequence, and what is left of its budget."""
+    """A leaf that may be retried, the tasks that share its budget, and what is left of it."""
 
     leaf: Leaf
     histories: list[TaskHistory]
@@ -72,9 +76,9 @@ def applies(facts: RecoveryFacts, command: RetryStep, *, now: int) -> Retryable 
     foreign = refuse_foreign(facts, leaf.step_key)
     if foreign is not None:
         return foreign
-    histories = facts.histories_of(leaf.step_key)
+    histories = facts.budget_of(leaf)
     return (
-        _refuse_executions(leaf, histories)
+        _refuse_executions(facts, leaf, histories)
         or _refuse_instants(histories[0].task, facts.no_earlier(now))
         or refuse_history(facts, leaf)
         or _refuse_budget(facts, leaf, histories)
@@ -90,7 +94,7 @@ def decide(
     now: int,
     new_id: Callable[[], str],
     actor: str,
-) -> StepRetried | Rejected:
+) -> StepRetried | Rejected | Missing:
     retryable = applies(facts, command, now=now)
     if isinstance(retryable, Rejected):
         return retryable
@@ -103,7 +107,10 @@ def decide(
         step_key=leaf.step_key,
         node_key=leaf.node_key,
         sequence=leaf.sequence + 1,
+        within=leaf.within,
         kind=leaf.kind,
+        round=leaf.round,
+        deadline_at=leaf.deadline_at,
         task_id=new_id(),
         retry_of=leaf.id,
         entered_at=draft.now,
@@ -111,6 +118,11 @@ def decide(
     draft.supersede(leaf, successor)
     created = _successor_task(retryable, successor, now=draft.now)
     draft.tasks.append(created)
+    if successor.kind is LeafKind.POLL:
+        draft.open_query(new_query(successor, draft.now))
+        rearm_final_signal(draft, facts, successor)
+    if draft.missing:
+        return Missing(frozenset(draft.missing))
     plan = draft.finish(actor=actor, cause=command.OPERATION, control=True)
     return StepRetried(plan=plan, created=plan.tasks[0], attempts_left=retryable.attempts_left)
 
@@ -142,10 +154,18 @@ def _successor_task(retryable: Retryable, successor: Leaf, *, now: int) -> TaskC
     return TaskCreated(task=task, spec=spec)
 
 
-def _refuse_executions(leaf: Leaf, histories: list[TaskHistory]) -> Rejected | None:
-    unsettled = refuse_unsettled(histories)
+def _refuse_executions(
+    facts: RecoveryFacts, leaf: Leaf, histories: list[TaskHistory]
+) -> Rejected | None:
+    unsettled = refuse_unsettled(facts.histories_of(leaf.step_key))
     if unsettled is not None:
         return unsettled
+    if facts.classified(leaf) is Classification.PENDING:
+        return reject(
+            "ROUND_PENDING",
+            f"round {leaf.round} of {leaf.step_key} was answered PENDING: it is not asked again",
+            rule="RET-9",
+        )
     if any(h.task.state is TaskState.SUCCEEDED for h in histories):
         return reject(
             "STEP_NOT_RETRYABLE",
@@ -169,14 +189,20 @@ def _refuse_instants(first: Task, now: int) -> Rejected | None:
 
 def _left(facts: RecoveryFacts, leaf: Leaf, histories: list[TaskHistory]) -> int:
     """What is left of the definition's attempts (RET-4)."""
-    original = facts.base.definition.leaves[leaf.node_key].max_attempts
+    original = _budget(facts, leaf)
     return original - sum(history.attempt_rows for history in histories)
+
+
+def _budget(facts: RecoveryFacts, leaf: Leaf) -> int:
+    """The definition's max_attempts; for a poll that of one round."""
+    node = query_node(facts.base.definition.leaves[leaf.node_key])
+    return node.max_attempts if node is not None else 0
 
 
 def _refuse_budget(
     facts: RecoveryFacts, leaf: Leaf, histories: list[TaskHistory]
 ) -> Rejected | None:
-    original = facts.base.definition.leaves[leaf.node_key].max_attempts
+    original = _budget(facts, leaf)
     used = original - _left(facts, leaf, histories)
     if used < original and len(histories) < original:
         return None

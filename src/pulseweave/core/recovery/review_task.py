@@ -33,7 +33,7 @@ def applies(facts: RecoveryFacts, command: ReviewTask) -> TaskHistory | Rejected
     if refusal is not None:
         return refusal
     history = facts.histories.get(command.task_id)
-    owner = next((a for a in facts.activations if a.task_id == command.task_id), None)
+    owner = facts.owner_of(command.task_id)
     if history is None or owner is None:
         return reject("NOT_OWNED", f"task {command.task_id} is not of this instance", rule="REC-9")
     foreign = refuse_foreign(facts, owner.step_key)

@@ -89,6 +89,11 @@ class Leaf:
         )
 
     @property
+    def between_rounds(self) -> bool:
+        """Whether a poll's last query was answered and the next one not asked yet."""
+        return self.kind is LeafKind.POLL and self.task_state is TaskState.SUCCEEDED
+
+    @property
     def undecided_failure(self) -> bool:
         return self.state is LeafState.FAILED and not self.ignored
 

@@ -3,6 +3,7 @@ RET-2).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from sqlalchemy import case, func, select
 
@@ -13,10 +14,24 @@ from pulseweave.core.weave.definition.model import Definition
 from pulseweave.core.weave.draft import InstanceFacts
 from pulseweave.core.weave.instance import Instance
 from pulseweave.core.weave.leaf import Leaf
-from pulseweave.core.weave.states import InboxState
+from pulseweave.core.weave.states import InboxState, LeafKind
+from pulseweave.core.weave.values import SIGNAL, SIGNALS
+from pulseweave.kernel import canonical
 from pulseweave.store import schema as t
 from pulseweave.store.facts import instances as facts
-from pulseweave.store.facts.tasks import specs, tasks_by_id, tasks_of_instance
+from pulseweave.store.facts.tasks import (
+    specs,
+    task_results,
+    tasks_by_id,
+    tasks_of_instance,
+)
+from pulseweave.store.facts.waits import (
+    all_queries,
+    all_scopes,
+    all_waits,
+    kept_signals,
+    signal_payloads,
+)
 from pulseweave.store.rows_weave import leaf_from_row
 from pulseweave.store.setwise import in_keys
 from pulseweave.store.tx import Tx
@@ -58,10 +73,22 @@ def load_recovery_facts(
     leaves = {leaf.step_key: leaf for leaf in activations if leaf.current}
     histories = _histories(tx, instance, activations)
     records = facts.open_records(tx, instance.id)
+    waits = all_waits(tx, instance.id) if definition.waits else ()
+    asked = [leaf.task_id for leaf in leaves.values() if leaf.kind is LeafKind.POLL]
+    results = task_results(tx, sorted(task_id for task_id in asked if task_id)) if asked else {}
     return RecoveryFacts(
-        base=InstanceFacts(definition=definition, instance=instance, leaves=leaves),
+        base=InstanceFacts(
+            definition=definition,
+            instance=instance,
+            leaves=leaves,
+            waits={wait.id: wait for wait in waits if wait.armed},
+            scopes=all_scopes(tx, [instance.id])[instance.id] if definition.scoped else {},
+        ),
         activations=activations,
         foreign=_foreign(tx, instance, histories),
+        queries=all_queries(tx, instance.id) if definition.waits else (),
+        waits=waits,
+        results={task_id: text for task_id, (text, _) in results.items() if text is not None},
         histories=histories,
         sources=Sources(
             pending=records.get(InboxState.PENDING.value, 0),
@@ -71,6 +98,24 @@ def load_recovery_facts(
         late_reports=late_reports_of(tx, sorted(histories)),
         room=room,
     )
+
+
+def with_values(tx: Tx, facts: RecoveryFacts, names: Iterable[str]) -> RecoveryFacts:
+    """The same facts with kept signals, and payloads of them, that a decision asked for."""
+    instance_id = facts.base.instance.id
+    wanted = sorted(names)
+    kept = kept_signals(
+        tx, {instance_id: [n.removeprefix(SIGNALS) for n in wanted if n.startswith(SIGNALS)]}
+    )
+    values: dict[str, object] = {
+        SIGNALS + name: signals for name, signals in kept.get(instance_id, {}).items()
+    }
+    texts = signal_payloads(
+        tx, [name.removeprefix(SIGNAL) for name in wanted if name.startswith(SIGNAL)]
+    )
+    values |= {SIGNAL + signal_id: canonical.parse(text) for signal_id, text in texts.items()}
+    base = replace(facts.base, payloads={**facts.base.payloads, **values})
+    return replace(facts, base=base)
 
 
 def _histories(tx: Tx, instance: Instance, activations: Iterable[Leaf]) -> dict[str, TaskHistory]:

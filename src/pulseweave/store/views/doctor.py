@@ -21,6 +21,9 @@ _JOURNAL = (
 )
 _ACTIVATIONS = select(t.activations).where(in_keys(t.activations.c.instance_id, "ids"))
 _CONCLUSIONS = select(t.conclusions).where(in_keys(t.conclusions.c.instance_id, "ids"))
+_WAITS = select(t.waits).where(in_keys(t.waits.c.instance_id, "ids"))
+_SCOPES = select(t.scopes).where(in_keys(t.scopes.c.instance_id, "ids"))
+_QUERIES = select(t.poll_rounds).where(in_keys(t.poll_rounds.c.instance_id, "ids"))
 _TASKS = select(
     t.tasks.c.id,
     t.tasks.c.namespace,
@@ -72,6 +75,18 @@ def activation_rows(tx: Tx, ids: list[str]) -> dict[str, list[Any]]:
 
 def conclusion_rows(tx: Tx, ids: list[str]) -> dict[str, list[Any]]:
     return _by_instance(tx.rows(_CONCLUSIONS, {"ids": ids}))
+
+
+def wait_rows(tx: Tx, ids: list[str]) -> dict[str, list[Any]]:
+    return _by_instance(tx.rows(_WAITS, {"ids": ids}))
+
+
+def scope_rows(tx: Tx, ids: list[str]) -> dict[str, list[Any]]:
+    return _by_instance(tx.rows(_SCOPES, {"ids": ids}))
+
+
+def query_rows(tx: Tx, ids: list[str]) -> dict[str, list[Any]]:
+    return _by_instance(tx.rows(_QUERIES, {"ids": ids}))
 
 
 def task_rows(tx: Tx, ids: list[str]) -> dict[str, list[Any]]:

@@ -7,13 +7,13 @@ from typing import Any
 
 from pulseweave.core.recovery import retry_step
 from pulseweave.core.recovery.command import RetryStep
-from pulseweave.core.recovery.facts import RecoveryFacts
+from pulseweave.core.recovery.facts import Missing, RecoveryFacts
 from pulseweave.core.recovery.operations import RETRY_WARNING
 from pulseweave.core.recovery.retry_step import StepRetried
 from pulseweave.kernel.errors import Rejected
 from pulseweave.kernel.ids import IdSource
 from pulseweave.store.engine import Database
-from pulseweave.txn.recovery.run import Context, Request, Verdict, recover
+from pulseweave.txn.recovery.run import Context, Request, Verdict, recover, step_prior
 
 
 def execute(database: Database, request: Request, *, ids: IdSource) -> Mapping[str, Any]:
@@ -21,31 +21,20 @@ def execute(database: Database, request: Request, *, ids: IdSource) -> Mapping[s
     if not isinstance(command, RetryStep):
         raise TypeError(f"not a RetryStep: {command!r}")
 
-    def decide(facts: RecoveryFacts, context: Context) -> Verdict | Rejected:
+    def decide(facts: RecoveryFacts, context: Context) -> Verdict | Rejected | Missing:
         answer = retry_step.decide(
             facts, command, now=context.now, new_id=context.new_id, actor=context.actor
         )
-        if isinstance(answer, Rejected):
+        if isinstance(answer, Rejected | Missing):
             return answer
         return Verdict(
             plan=answer.plan,
-            prior=_prior(facts, command),
+            prior=step_prior(facts, command.step_key),
             details=_details(answer, context.now),
             warnings=(RETRY_WARNING,),
         )
 
     return recover(database, request, decide, ids=ids)
-
-
-def _prior(facts: RecoveryFacts, command: RetryStep) -> dict[str, Any]:
-    leaf = facts.base.leaves[command.step_key]
-    return {
-        "step_key": leaf.step_key,
-        "activation_id": leaf.id,
-        "step_state": leaf.state.value,
-        "step_revision": leaf.revision,
-        "task_id": leaf.task_id,
-    }
 
 
 def _details(answer: StepRetried, now: int) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from pulseweave.core.identity import Permission, Principal
 from pulseweave.core.pulse.change import TaskChange
 from pulseweave.core.recovery.command import Command
-from pulseweave.core.recovery.facts import RecoveryFacts
+from pulseweave.core.recovery.facts import Missing, RecoveryFacts
 from pulseweave.core.recovery.operations import blocking
 from pulseweave.core.weave.definition.model import Definition
 from pulseweave.core.weave.instance import Instance
@@ -28,7 +28,7 @@ from pulseweave.store.changes.audit import ExecutionAudit, WorkflowAudit, insert
 from pulseweave.store.changes.weave import Locked, apply_plans, lock_gates_and_tasks
 from pulseweave.store.engine import Database
 from pulseweave.store.facts import instances as instance_facts
-from pulseweave.store.facts.recovery import load_recovery_facts
+from pulseweave.store.facts.recovery import load_recovery_facts, with_values
 from pulseweave.store.rows_weave import instance_from_row
 from pulseweave.store.tx import Tx
 from pulseweave.txn.form import check_form
@@ -78,7 +78,7 @@ class Context:
 
 
 class Decide(Protocol):
-    def __call__(self, facts: RecoveryFacts, context: Context) -> Verdict | Rejected: ...
+    def __call__(self, facts: RecoveryFacts, context: Context) -> Verdict | Rejected | Missing: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,6 +146,9 @@ def _recover(tx: Tx, request: Request, decide: Decide, ids: IdSource) -> Mapping
         execution_audit_id=ids.next(),
     )
     verdict = decide(facts, context)
+    while isinstance(verdict, Missing):
+        facts = with_values(tx, facts, verdict.names)
+        verdict = decide(facts, context)
     if isinstance(verdict, Rejected):
         raise _with_journal(tx, request, verdict)
     receipt = _receipt(facts, request, context, verdict)
@@ -293,6 +296,18 @@ def _write(
     )
     changes = [verdict.task_change] if verdict.task_change is not None else []
     apply_plans(tx, [verdict.plan], [], held.locked, extra=changes)
+
+
+def step_prior(facts: RecoveryFacts, step_key: str) -> dict[str, Any]:
+    """What the audit keeps of a step before the decision."""
+    leaf = facts.base.leaves[step_key]
+    return {
+        "step_key": leaf.step_key,
+        "activation_id": leaf.id,
+        "step_state": leaf.state.value,
+        "step_revision": leaf.revision,
+        "task_id": leaf.task_id,
+    }
 
 
 def _instance_state(instance: Instance) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 (B011).
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pulseweave.core.recovery.facts import RecoveryFacts
@@ -9,6 +10,9 @@ from pulseweave.core.recovery.operations import Blocker, Item, blocking, items
 from pulseweave.core.weave.definition.model import Definition
 from pulseweave.core.weave.instance import Instance
 from pulseweave.core.weave.leaf import Leaf
+from pulseweave.core.weave.round import Query
+from pulseweave.core.weave.scope import ScopeState
+from pulseweave.core.weave.wait import Wait
 from pulseweave.store.facts.instances import output_texts
 from pulseweave.store.facts.recovery import load_recovery_facts
 from pulseweave.store.tx import Tx
@@ -27,6 +31,9 @@ class Detail:
     instance: Instance
     definition: Definition
     activations: tuple[Leaf, ...]
+    scopes: Mapping[str, ScopeState]
+    waits: tuple[Wait, ...]
+    queries: tuple[Query, ...]
     tasks: list[TaskDetail]
     outputs: dict[str, str]
     input: str
@@ -53,6 +60,9 @@ def instance_detail(tx: Tx, namespace: str, instance_id: str) -> Detail | None:
         instance=instance,
         definition=facts.base.definition,
         activations=facts.activations,
+        scopes=facts.base.scopes,
+        waits=facts.waits,
+        queries=facts.queries,
         tasks=task_details(tx, sorted(facts.histories)),
         outputs=output_texts(tx, refs),
         input=payloads.get("input", "null"),

@@ -254,6 +254,19 @@ def children_of(node: Node) -> tuple[Node, ...]:
             assert_never(node)
 
 
+def query_node(leaf: LeafNode) -> TaskNode | None:
+    """What Pulse executes for a leaf: a task's own node, a poll's query, nothing for what waits."""
+    match leaf:
+        case TaskNode():
+            return leaf
+        case PollNode(query=query):
+            return query
+        case SignalNode() | TimerNode():
+            return None
+        case _:
+            assert_never(leaf)
+
+
 def nodes_of(node: Node) -> Iterator[Node]:
     """The node and everything in it, in the order of the document."""
     yield node
