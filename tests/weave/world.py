@@ -13,18 +13,28 @@ from pulseweave.app.core import Core
 from pulseweave.app.facade import Facade
 from pulseweave.core.identity import Principal
 from pulseweave.core.pulse.report import Report
-from pulseweave.core.recovery.command import Command, Continue, ResolveStep, RetryStep, ReviewTask
+from pulseweave.core.recovery.command import (
+    Command,
+    Continue,
+    ContinuePoll,
+    RearmWait,
+    ResolveStep,
+    RetryStep,
+    ReviewTask,
+)
 from pulseweave.core.weave.control import ControlVerb
 from pulseweave.core.weave.instance import Instance
 from pulseweave.core.weave.leaf import Leaf
+from pulseweave.core.weave.wait import Wait
 from pulseweave.kernel import canonical
 from pulseweave.kernel.errors import Rejected
 from pulseweave.runtime.steps import Steps
 from pulseweave.store import schema as t
 from pulseweave.txn.doctor import Finding, examine
 from pulseweave.txn.weave.detail import Detail
+from pulseweave.txn.weave.signal import Accepted, SignalRequest
 from pulseweave.txn.weave.start import Started, StartRequest
-from tests.pulse.world import Lease, World, succeeded
+from tests.pulse.world import Lease, World, failed, succeeded
 
 WHY = {"reason": "looked at the provider", "evidence_ref": "provider:1", "declared": True}
 
@@ -175,6 +185,45 @@ class WeaveWorld(World):
         }
         return RetryStep(**{**plain, **more})
 
+    def continue_poll(self, instance_id: str, step_key: str, **more: Any) -> ContinuePoll:
+        return ContinuePoll(**{**self._step(instance_id, step_key), **more})
+
+    def rearm_wait(self, instance_id: str, step_key: str, **more: Any) -> RearmWait:
+        return RearmWait(**{**self._step(instance_id, step_key), **more})
+
+    def _step(self, instance_id: str, step_key: str) -> dict[str, Any]:
+        leaf = self.leaf(instance_id, step_key)
+        return {
+            "expected_revision": self.instance(instance_id).revision,
+            "step_key": step_key,
+            "activation_id": leaf.id,
+            "expected_step_revision": leaf.revision,
+            **WHY,
+        }
+
+    def signal(
+        self,
+        instance_id: str,
+        name: str,
+        payload: Any = None,
+        *,
+        correlation: str | None = None,
+        key: str | None = None,
+    ) -> Accepted:
+        """Send a signal; raises the refusal."""
+        request = SignalRequest(
+            principal=self.principal,
+            instance_id=instance_id,
+            signal_key=key or self.key(),
+            name=name,
+            correlation=correlation,
+            payload=canonical.encode(payload),
+        )
+        return self.app.workflows.signal(request)
+
+    def armed(self, instance_id: str) -> list[Wait]:
+        return [wait for wait in self.look(instance_id).waits if wait.armed]
+
     def go_on(self, instance_id: str, **more: Any) -> Continue:
         plain: dict[str, Any] = {
             "expected_revision": self.instance(instance_id).revision,
@@ -192,6 +241,28 @@ class WeaveWorld(World):
         """Damage a row behind everybody's back."""
         with self.database.writer.begin() as connection:
             connection.execute(update(table).where(table.c.id == row_id).values(**values))
+
+    def break_wait(self, wait_id: str) -> None:
+        """Lose an armed wait, as a faulty restore would."""
+        self.break_row(t.waits, wait_id, state="CLOSED", closed_at=self.now)
+
+    def rows_of(self, table: str) -> int:
+        return len(self.rows(t.metadata.tables[table]))
+
+    def dispositions(self, instance_id: str) -> list[str]:
+        """Of the instance's inbox records, in order."""
+        rows = [row for row in self.rows(t.inbox) if row.instance_id == instance_id]
+        return [row.disposition for row in sorted(rows, key=lambda row: row.seq)]
+
+    def fail_next(self, handler: str) -> None:
+        """Claim until the task of a handler comes, and fail it for good."""
+        for lease in self.claim(10):
+            if self.detail(lease.task_id).spec.handler == handler:
+                self.start(lease)
+                self.report(lease, failed("NOPE", retryable=False))
+            else:
+                self.release(lease)
+        self.settle()
 
     def counts(self) -> dict[str, int]:
         """Rows of every table."""

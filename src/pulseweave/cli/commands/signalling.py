@@ -17,7 +17,9 @@ def signal(
     correlation: Annotated[
         str | None, Parameter(help="which of several waits of this name it is for")
     ] = None,
-    key: Annotated[str | None, Parameter(help="the signal's key; made for you if not given")] = None,
+    key: Annotated[
+        str | None, Parameter(help="the signal's key; made for you if not given")
+    ] = None,
     url: Url = None,
     token: Token = None,
     json: Json = False,

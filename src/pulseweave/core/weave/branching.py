@@ -11,7 +11,7 @@ from pulseweave.core.weave.order import expression_error
 from pulseweave.core.weave.place import Path, key_at
 from pulseweave.core.weave.scope import ScopeState
 from pulseweave.core.weave.states import ScopeKind, StopKind
-from pulseweave.core.weave.values import PAGE_ITEMS, items_name, scope_for
+from pulseweave.core.weave.values import OUTPUTS, PAGE_ITEMS, Outputs, items_name, scope_for
 from pulseweave.kernel import canonical, limits
 
 
@@ -65,7 +65,8 @@ def enter_map(draft: Draft, node: MapNode, path: Path, within: str) -> None:
         _stop(draft, key, error)
         return
     draft.keep |= texts
-    draft.payloads = {**draft.payloads, **pages}
+    nothing_stored = Outputs(values={}, scopes={})
+    draft.payloads = {**draft.payloads, **pages, OUTPUTS + key: nothing_stored}
     draft.set_scope(_new(draft, node, path, within, count=len(items)))
 
 

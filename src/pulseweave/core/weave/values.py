@@ -5,6 +5,7 @@ map's items, ``outputs/…`` all that makes a finished map's output. A value tha
 noted in ``Draft.missing``; the shell loads it and asks again.
 """
 
+from collections import ChainMap
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import assert_never
@@ -44,6 +45,13 @@ class Outputs:
     values: Mapping[str, object]
     scopes: Mapping[str, ScopeState]
 
+    def with_stored(self, stored: object) -> "Outputs":
+        """Together with what is stored of a map; what this decision has come to goes first."""
+        if not isinstance(stored, Outputs):
+            return self
+        values = ChainMap(dict(self.values), dict(stored.values))
+        return Outputs(values=values, scopes=ChainMap(dict(self.scopes), dict(stored.scopes)))
+
 
 def items_name(scope_key: str, index: int) -> str:
     """The page that has an item."""
@@ -66,8 +74,7 @@ def output_of(node: Node, path: Path, known: Outputs) -> object:
             return None if branch is None else output_of(branch, path, known)
         case MapNode(body=body):
             key = key_at(node.key, path)
-            inner = known.values.get(OUTPUTS + key)
-            within = inner if isinstance(inner, Outputs) else known
+            within = known.with_stored(known.values.get(OUTPUTS + key))
             count = within.scopes[key].count
             return [output_of(body, (*path, index), within) for index in range(count)]
         case _:
