@@ -26,7 +26,7 @@ from tests.api.world import BY_KEY, NOBODY, ApiWorld, Asked
 DOCUMENT = document(__version__)
 COMPONENTS = DOCUMENT["components"]["schemas"]
 ALLOWED = Allowed(COMPONENTS)
-EXAMPLES = 30
+EXAMPLES = 15
 
 
 def operation_of(key: str) -> dict[str, Any]:
