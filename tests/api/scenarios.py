@@ -421,6 +421,13 @@ def _through_a_stranger(world: ApiWorld) -> Answer:
     return world.post(path, body, key=world.new_key())
 
 
+def _through_no_id(world: ApiWorld) -> Answer:
+    """Through what can be no instance at all."""
+    made = world.create_task()
+    body = {"expected_task_revision": made["revision"], "reason": "because"}
+    return world.post(f"/instances/x/tasks/{made['id']}/cancel", body, key=world.new_key())
+
+
 def _cancel_unknown(world: ApiWorld) -> Answer:
     made = world.create_task()
     world.work({"outcome": "UNKNOWN"})
@@ -524,6 +531,7 @@ SPECIFIC: dict[str, dict[str, Scenario]] = {
         "EXECUTION_UNSETTLED": _cancel_unknown,
     },
     "POST /instances/{instance_id}/tasks/{task_id}/cancel": {
+        "INSTANCE_NOT_FOUND": _through_no_id,
         "NOT_OWNED": _through_a_stranger,
         "TASK_REVISION_CONFLICT": _changed(
             "POST /instances/{instance_id}/tasks/{task_id}/cancel", expected_task_revision="99"

@@ -37,6 +37,8 @@ def test_what_is_no_json_is_refused_with_its_place(world: ApiWorld, key: str) ->
         (b'{"a": 01}', "/a"),
         (b'{"a": "\\ud8"}', "/a"),
         (b"nothing", ""),
+        (b"", ""),
+        (b" ", ""),
         (b"\xef\xbb\xbf{}", None),
         (b'{"a": "\xff"}', None),
         (b'{"a": "\xed\xa0\x80"}', None),

@@ -214,6 +214,10 @@ class ApiWorld:
 
     def send(self, asked: Asked) -> Answer:
         """One request. What the table doesn't declare is an error of the test's subject."""
+        return self.server.runner.run(self.sending(asked))
+
+    async def sending(self, asked: Asked) -> Answer:
+        """The same, for those that send many together."""
         headers = dict(asked.headers or {})
         token = self.token if asked.token is None else asked.token
         if token != NOBODY:
@@ -224,8 +228,7 @@ class ApiWorld:
         if content is None and asked.body is not None:
             content = canonical.encode(asked.body).encode("ascii")
         path = PREFIX + asked.path if not asked.path.startswith(PREFIX) else asked.path
-        request = self.server.http.request(asked.method, path, content=content, headers=headers)
-        got = self.server.runner.run(request)
+        got = await self.server.http.request(asked.method, path, content=content, headers=headers)
         body = canonical.parse(got.content) if got.content else None
         answer = Answer(status=got.status_code, headers=got.headers, text=got.text, body=body)
         check_answer(endpoint_at(asked), answer)

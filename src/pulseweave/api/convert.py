@@ -19,7 +19,7 @@ _UNKNOWN = re.compile(r"Object contains unknown field `(.*)`", re.DOTALL)
 def decode(raw: bytes, kind: type[M], *, bytes_max: int) -> M:
     """The message in a body. Raises INVALID_JSON, PAYLOAD_TOO_LARGE or INVALID_COMMAND."""
     try:
-        value = canonical.parse_body(raw or b"{}", bytes_max=bytes_max)
+        value = canonical.parse_body(raw, bytes_max=bytes_max)
     except canonical.TooLarge as error:
         raise reject("PAYLOAD_TOO_LARGE", error.message, pointer="") from None
     except canonical.InvalidJson as error:

@@ -67,7 +67,7 @@ def parse(
     except InvalidJson as error:
         raise json_place.broken_rule(text, error) from None
     except json.JSONDecodeError as error:
-        raise json_place.syntax_error(text, error.msg, error.pos) from None
+        raise json_place.syntax_error(text, error.msg.removesuffix(" at"), error.pos) from None
     end = _skip_blank(text, end)
     if end != len(text):
         raise InvalidJson("something stands behind the value", pointer="", offset=end)

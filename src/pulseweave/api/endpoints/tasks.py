@@ -210,7 +210,7 @@ ENDPOINTS = (
         body=CancelTask,
         answer=Receipt,
         keyed=True,
-        codes=_CANCEL_CODES,
+        codes=("INSTANCE_NOT_FOUND", *_CANCEL_CODES),
     ),
     Endpoint(
         method="POST",
