@@ -9,10 +9,10 @@ import pytest
 from pulseweave.core.pulse.policy import Effect
 from pulseweave.core.pulse.task import Holds, Queued
 from pulseweave.core.recovery import retry_step
-from pulseweave.core.recovery.facts import RecoveryFacts, TaskHistory
+from pulseweave.core.recovery.facts import Missing, RecoveryFacts, TaskHistory
 from pulseweave.core.recovery.retry_step import Retryable, StepRetried
-from pulseweave.core.weave.advance import key_hash
 from pulseweave.core.weave.leaf import Leaf
+from pulseweave.core.weave.order import key_hash
 from pulseweave.core.weave.states import InstanceState, LeafState
 from pulseweave.kernel.errors import Rejected
 from tests.core.recovery.scenes import (
@@ -80,9 +80,11 @@ FIXED = (
 
 
 def ask(asked: Scene) -> StepRetried | Rejected:
-    return retry_step.decide(
+    answer = retry_step.decide(
         asked.build(), asked.retry_step(), now=asked.now, new_id=ids(), actor="someone"
     )
+    assert not isinstance(answer, Missing)
+    return answer
 
 
 def accepted(asked: Scene) -> StepRetried:

@@ -33,14 +33,14 @@ from pulseweave.core.weave.states import (
     StopKind,
 )
 from pulseweave.kernel import canonical
-from tests.core.weave.definition.documents import compiled, task
+from tests.core.weave.definition.documents import compiled, task, task_of
 
 SECOND = 1_000_000
 NOW = 1_800_000_000 * SECOND
 INSTANCE_ID = "instance-1"
 NAMESPACE = "acme"
 APPLICATION = "shop"
-BACKOFF = compiled(task("charge")).leaves["charge"].backoff
+BACKOFF = task_of(compiled(task("charge")), "charge").backoff
 
 CANCEL = Stop(kind=StopKind.CANCEL, error='{"code":"CANCELLED","message":"because"}')
 FAIL = Stop(kind=StopKind.FAIL, error='{"code":"BROKEN","message":"no"}')

@@ -19,8 +19,16 @@ from pulseweave.core.pulse.outcome import Chance
 from pulseweave.core.pulse.report import Report, ReportedAttempt, report
 from pulseweave.core.pulse.task import EventKind, Holds, Outcome, Running, Task, TaskState
 from pulseweave.core.recovery import continue_instance, resolve_step, retry_step, review_task
-from pulseweave.core.recovery.command import Command, Continue, ResolveStep, RetryStep, ReviewTask
-from pulseweave.core.recovery.facts import RecoveryFacts, Sources, TaskHistory
+from pulseweave.core.recovery.command import (
+    Command,
+    Continue,
+    ContinuePoll,
+    RearmWait,
+    ResolveStep,
+    RetryStep,
+    ReviewTask,
+)
+from pulseweave.core.recovery.facts import Missing, RecoveryFacts, Sources, TaskHistory
 from pulseweave.core.recovery.operations import items
 from pulseweave.core.recovery.review_task import TaskReviewed
 from pulseweave.core.weave.control import ControlVerb, control
@@ -200,6 +208,8 @@ class Machine:
                 text = self.conclusions[leaf.output.id].result
             case OutputSource.ERROR:
                 text = leaf.error
+            case OutputSource.SIGNAL | OutputSource.NULL:
+                raise AssertionError(f"{key} is no task")
         assert text is not None
         assert canonical.digest(text) == leaf.output.digest
         return canonical.parse(text)
@@ -350,7 +360,11 @@ class Machine:
             case ResolveStep():
                 return resolve_step.decide(facts, command, operation_id="operation", **asked)
             case RetryStep():
-                return retry_step.decide(facts, command, **asked)
+                answer = retry_step.decide(facts, command, **asked)
+                assert not isinstance(answer, Missing)
+                return answer
+            case ContinuePoll() | RearmWait():
+                raise AssertionError("this machine has tasks alone")
             case Continue():
                 return continue_instance.decide(facts, command, **asked)
 
@@ -439,6 +453,7 @@ class Machine:
                     kind=event.kind,
                     code=event.code,
                     late_outcome=outcome if event.kind is EventKind.LATE else None,
+                    at=event.at,
                 )
             )
 
@@ -467,7 +482,7 @@ class Machine:
             assert change.before == self.activations.get(change.after.id)
             self.activations[change.after.id] = change.after
         self.conclusions |= {conclusion.id: conclusion for conclusion in plan.conclusions}
-        self.output = plan.output if plan.output is not None else self.output
+        self.output = plan.payloads.get("output", self.output)
         self.journal.append(plan.journal)
         if reviewed is not None:
             verdict, result = reviewed

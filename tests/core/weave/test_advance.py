@@ -5,9 +5,10 @@ from typing import Any
 import pytest
 
 from pulseweave.core.pulse.task import Holds, Queued
-from pulseweave.core.weave.advance import advance, key_hash
+from pulseweave.core.weave.advance import advance
 from pulseweave.core.weave.draft import Draft
 from pulseweave.core.weave.leaf import Leaf
+from pulseweave.core.weave.order import key_hash
 from pulseweave.core.weave.states import (
     InstanceState,
     LeafState,
@@ -268,7 +269,7 @@ def test_when_all_is_done_the_instance_has_its_output(
         **fields,
     )
     expected = output or '{"from":"me","was":true}'
-    assert (at.instance.state, at.output) == (InstanceState.SUCCEEDED, expected)
+    assert (at.instance.state, at.keep["output"]) == (InstanceState.SUCCEEDED, expected)
     assert at.instance.output_digest == canonical.digest(expected)
     assert at.instance.ended_at == NOW
     assert at.finish(actor="engine", cause="WAKE").gate is False

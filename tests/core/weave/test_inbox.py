@@ -8,7 +8,7 @@ import pytest
 
 from pulseweave.core.pulse.task import EventKind, Outcome, TaskState
 from pulseweave.core.weave.draft import Draft
-from pulseweave.core.weave.inbox import Quarantined, StreamEvent, TaskFacts, consume
+from pulseweave.core.weave.inbox import Delivery, Quarantined, StreamEvent, TaskFacts, consume
 from pulseweave.core.weave.leaf import Leaf
 from pulseweave.core.weave.states import (
     Disposition,
@@ -49,6 +49,7 @@ def event(kind: EventKind, activation: Leaf, **fields: Any) -> StreamEvent:
         "kind": kind,
         "code": None,
         "late_outcome": Outcome.SUCCEEDED if kind is E.LATE else None,
+        "at": NOW,
     }
     return StreamEvent(**{**plain, **fields})
 
@@ -75,7 +76,15 @@ def state_told(kind: EventKind) -> TaskState:
 def collect(at: Draft, kind: EventKind, activation: Leaf, **fields: Any) -> Disposition | None:
     historical = {} if activation.current else {activation.id: activation}
     told = facts(state_told(kind), activation)
-    return consume(at, event(kind, activation, **fields), told, historical).disposition
+    told_now = event(kind, activation, **fields)
+    return consume(at, told_now, delivery(told_now, told, historical)).disposition
+
+
+def delivery(
+    told: StreamEvent, known: TaskFacts | None, historical: Mapping[str, Leaf] | None = None
+) -> Delivery:
+    tasks = {told.task_id: known} if known is not None else {}
+    return Delivery(events=(told,), tasks=tasks, historical=historical or {})
 
 
 # --- dispositions ---------------------------------------------------------------------------------
@@ -266,13 +275,14 @@ def test_a_result_that_breaks_its_contract_is_reviewed_and_never_passed_on(resul
     at = draft(instance(), definition, [leaf(L.ACTIVE)])
     charge = at.leaves["charge"]
     told = facts(TaskState.SUCCEEDED, charge, result=result)
-    consume(at, event(E.SUCCEEDED, charge), told, {})
+    came = event(E.SUCCEEDED, charge)
+    consume(at, came, delivery(came, told))
     after = at.leaves["charge"]
     assert (after.state, after.review_cause) == (L.NEEDS_REVIEW, ReviewCause.OUTPUT_CONTRACT)
     assert (after.output, "ship" in at.leaves) == (None, False)
     fitting = draft(instance(), definition, [leaf(L.ACTIVE)])
     told = facts(TaskState.SUCCEEDED, charge, result='{"id":7}', result_digest="sha256:known")
-    consume(fitting, event(E.SUCCEEDED, charge), told, {})
+    consume(fitting, came, delivery(came, told))
     output = fitting.leaves["charge"].output
     assert output is not None
     assert (output.id, output.digest) == (charge.task_id, "sha256:known")
@@ -295,7 +305,7 @@ def test_a_late_fact_contradicts_when_it_tells_another_outcome(
     at = draft(before, compiled(BOTH), [latest])
     late = event(E.LATE, activation, late_outcome=outcome)
     historical = {activation.id: activation}
-    record = consume(at, late, facts(state, activation), historical)
+    record = consume(at, late, delivery(late, facts(state, activation), historical))
     assert record.disposition is Disposition.LATE
     differs = outcome is not Outcome.UNKNOWN and outcome.value != state.value
     assert at.instance.contradicted == differs
@@ -319,7 +329,7 @@ def test_a_contradiction_is_not_taken_back_by_a_fact_that_agrees() -> None:
 
 def causes(at: Draft, told: StreamEvent, known: TaskFacts | None) -> QuarantineCause | None:
     try:
-        record = consume(at, told, known, {})
+        record = consume(at, told, delivery(told, known))
     except Quarantined as quarantined:
         return quarantined.cause if quarantined.detail else None
     assert record.state is InboxState.PROCESSED

@@ -42,7 +42,8 @@ def test_a_start_is_one_plan_with_everything() -> None:
         "someone",
     )
     assert (after.wake_at, after.wake_reason) == (NOW + 60 * SECOND, WakeReason.DEADLINE)
-    assert (plan.input, after.input_digest) == ('{"amount":3}', canonical.digest('{"amount":3}'))
+    assert plan.payloads == {"input": '{"amount":3}'}
+    assert after.input_digest == canonical.digest('{"amount":3}')
     assert [change.before for change in plan.leaves] == [None]
     (created,) = plan.tasks
     assert (created.spec.input, created.task.holds) == ('{"amount":3}', Holds.NONE)

@@ -38,7 +38,7 @@ INSTANCE: Mapping[InstanceState, set[InstanceState]] = {
 #: Whereto one activation may ever go. A conclusion may replace a failure; a success is final.
 LEAF: Mapping[LeafState, set[LeafState]] = {
     L.ACTIVE: {L.NEEDS_REVIEW, L.SUCCEEDED, L.FAILED, L.CANCELLED},
-    L.NEEDS_REVIEW: {L.SUCCEEDED, L.FAILED},
+    L.NEEDS_REVIEW: {L.ACTIVE, L.SUCCEEDED, L.FAILED},
     L.SUCCEEDED: set(),
     L.FAILED: {L.SUCCEEDED},
     L.CANCELLED: {L.SUCCEEDED, L.FAILED},

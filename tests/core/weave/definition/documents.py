@@ -1,7 +1,7 @@
 """Definitions for the tests: the smallest that is valid, a whole one, and ways to change them."""
 
 from pulseweave.core.weave.definition.compile import compile_definition
-from pulseweave.core.weave.definition.model import Definition
+from pulseweave.core.weave.definition.model import Definition, TaskNode
 from pulseweave.core.weave.definition.problems import DefinitionInvalid, Problem
 from pulseweave.wire import sources
 
@@ -60,6 +60,13 @@ def document(*steps: object, **fields: object) -> dict[str, object]:
 
 def compiled(*steps: object, **fields: object) -> Definition:
     return compile_definition(document(*steps, **fields))
+
+
+def task_of(definition: Definition, key: str) -> TaskNode:
+    """The node of a task step."""
+    leaf = definition.leaves[key]
+    assert isinstance(leaf, TaskNode)
+    return leaf
 
 
 def problems_of(value: object) -> tuple[Problem, ...]:

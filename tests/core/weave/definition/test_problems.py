@@ -287,7 +287,7 @@ def test_all_errors_are_told_at_once_in_the_order_of_their_places() -> None:
     [
         (document(task("a", qeue="x")), "did you mean 'queue'?"),
         (document({"tsak": "a"}), "did you mean 'task'?"),
-        (document({}), "the kinds are task, parallel, sequence"),
+        (document({}), "the kinds are task, poll, signal, timer, parallel, sequence, choice, map"),
         (document(task("a", effect="idempotnt")), "did you mean 'idempotent'?"),
         (document(task("a"), task("b", input="${steps.aa.output}")), "did you mean 'a'?"),
         (document(task("a", input="${inptu.x}")), "did you mean 'input'?"),
@@ -365,7 +365,7 @@ def test_texts_have_bounds(field: str) -> None:
 
 def test_a_step_that_can_not_be_built_makes_no_other_error() -> None:
     found = problems_of(
-        document({"timer": "wait", "for": "1h"}, task("a", input="${steps.wait.output}"))
+        document({"tmier": "wait", "for": "1h"}, task("a", input="${steps.wait.output}"))
     )
 
     assert [problem.code for problem in found] == [ProblemCode.UNKNOWN_KIND]

@@ -17,7 +17,7 @@ from pulseweave.core.weave.definition.template import (
 )
 from pulseweave.kernel import canonical, limits
 from pulseweave.kernel.check import InvariantViolation
-from tests.core.weave.definition.documents import compiled, task
+from tests.core.weave.definition.documents import compiled, task, task_of
 
 
 def template(value: object) -> Template:
@@ -203,7 +203,7 @@ def test_an_error_names_the_expression_and_its_place() -> None:
     definition = compiled(task("charge", input={"a": ["ok", "n: ${ input.zzz }"]}))
 
     with pytest.raises(ExpressionError) as caught:
-        definition.leaves["charge"].input.evaluate(Scope(input={}, steps={}))
+        task_of(definition, "charge").input.evaluate(Scope(input={}, steps={}))
 
     error = caught.value
     assert (error.code, error.pointer) == ("NO_SUCH_KEY", "/steps/0/input/a/1")
