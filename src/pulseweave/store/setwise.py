@@ -166,12 +166,7 @@ def _postgresql_type(table: Table, column: str) -> str:
 @cache
 def insert_statement(table: Table, columns: tuple[str, ...]) -> TextClause:
     """PostgreSQL's insert of many rows: one parameter instead of a message for every row."""
-    typed = ", ".join(f'"{name}" {_postgresql_type(table, name)}' for name in columns)
-    named = ", ".join(f'"{name}"' for name in columns)
-    return text(
-        f'INSERT INTO "{table.name}" ({named}) SELECT {named} '
-        f"FROM json_to_recordset(CAST(:rows AS json)) AS v({typed})"
-    )
+    return text(_postgresql_insert(table, columns))
 
 
 # Every name in these statements comes from the schema; values travel in :rows alone.
@@ -207,6 +202,15 @@ def _postgresql_rows(update: SetUpdate) -> str:
         f"{field} {_postgresql_type(update.table, column)}" for field, column in update.fields()
     )
     return f"json_to_recordset(CAST(:rows AS json)) AS v({typed})"
+
+
+def _postgresql_insert(table: Table, columns: tuple[str, ...]) -> str:
+    typed = ", ".join(f'"{name}" {_postgresql_type(table, name)}' for name in columns)
+    named = ", ".join(f'"{name}"' for name in columns)
+    return (
+        f'INSERT INTO "{table.name}" ({named}) SELECT {named} '
+        f"FROM json_to_recordset(CAST(:rows AS json)) AS v({typed})"
+    )
 
 
 def _postgresql_update(update: SetUpdate, dialect: Dialect) -> str:
