@@ -1,4 +1,4 @@
-"""A database server that is killed in the middle of requests, and one that is down at the start.
+"""A database server that is killed in the middle of requests, and is down when a server starts.
 
 Nothing that was answered is lost, nothing is half done, and the same requests settle what was not
 answered. Each test has a server of its own, for it kills it.
@@ -57,6 +57,9 @@ def test_killed_in_the_middle_of_requests(mortal: DatabaseServer, runner: asynci
     assert (status, "DATABASE_UNAVAILABLE" in told) == (503, True)
     server.core.forget_beliefs()
     assert world.get("/me").code == "DATABASE_UNAVAILABLE"
+    with pytest.raises(Unavailable) as refused:
+        assemble(server.url)
+    assert mortal.password not in str(refused.value)
 
     mortal.start()
     assert readiness(server)[0] == 200
@@ -72,6 +75,7 @@ def test_killed_in_the_middle_of_requests(mortal: DatabaseServer, runner: asynci
         assert (seen["paused"], seen["control_revision"]) == (True, "2"), "each once"
     assert len({body["id"] for body in again if "id" in body}) == len(tasks)
     assert world.findings() == []
+    assemble(server.url).stop()
     server.close()
 
 
@@ -110,17 +114,3 @@ async def all_at_once(
 
     *answers, _ = await asyncio.gather(*(send(request) for request in asked), kill())
     return [answer for answer in answers if answer is not None]
-
-
-def test_down_at_the_start(mortal: DatabaseServer, runner: asyncio.Runner) -> None:
-    """It is said with a code, and a start after that succeeds."""
-    url = prepare(mortal.create_database("weave"))
-    mortal.kill()
-    with pytest.raises(Unavailable) as refused:
-        assemble(url)
-    assert refused.value.code == "DATABASE_UNAVAILABLE"
-    assert mortal.password not in str(refused.value)
-    mortal.start()
-    server = Server(url, runner, virtual=False)
-    assert readiness(server)[0] == 200
-    server.close()

@@ -15,17 +15,16 @@ ODD = r"""{
   "nul": "a\u0000b", "\u0000": "a key of NUL", "": "the empty key", "a~b/c": [],
   "lone": ["\ud800", "\udc00 behind", {"\udfff": "a key"}], "pair": "\ud83d\ude00",
   "raw": "😀 𝔘 ß \u2028\u007f", "quotes": "\" \\ \/ \b\f\n\r\t",
-  "large": [9007199254740993, -9223372036854775809, 123456789012345678901234567890],
+  "large": [-LONGEST, 9007199254740993, -9223372036854775809, 123456789012345678901234567890],
   "written": [1.0, 1.10, 1E2, 1e-400, -0, -0.0, 0.1, 3.141592653589793238462643383279],
   "flags": [true, false, null], "empty": {}, "deep": [[[{}]]], "zeta": 1, "alpha": 2
 }"""
 DEEPEST = "[" * limits.JSON_DEPTH_MAX + "]" * limits.JSON_DEPTH_MAX
 LONGEST_NUMBER = "9" * limits.INTEGER_DIGITS_MAX
 PAYLOADS = {
-    "odd": ODD,
+    "odd": ODD.replace("LONGEST", LONGEST_NUMBER),
     "deepest": DEEPEST,
     "text": r'"\u0000\ud800😀"',
-    "number": f"-{LONGEST_NUMBER}",
 }
 
 
