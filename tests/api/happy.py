@@ -6,6 +6,9 @@ bodies. ``needs`` marks the requests that name a thing of their namespace.
 
 from collections.abc import Callable
 
+from sqlalchemy import update
+
+from pulseweave.store import schema as t
 from tests.api.world import WHY, ApiWorld, Asked, task
 
 Make = Callable[[ApiWorld], Asked]
@@ -90,6 +93,62 @@ def resolved(world: ApiWorld) -> str:
     instance_id = reviewed(world)
     world.done(world.send(world.ready(instance_id, "resolve-step")))
     return instance_id
+
+
+POLL = {
+    "poll": "a",
+    "queue": "q",
+    "handler": "ask",
+    "effect": "at_most_once",
+    "interval": "10s",
+    "max_rounds": 2,
+    "mapping": {"path": "/status", "pending": ["WAIT"], "succeeded": ["READY"]},
+}
+SIGNAL = {"signal": "a", "output": {"type": "object", "required": ["by"]}, "timeout": "1h"}
+
+
+def pending(world: ApiWorld, **more: object) -> str:
+    """A poll in review whose query was verified PENDING."""
+    world.flow({**POLL, **more})
+    instance_id = world.in_review()
+    verified = world.ready(instance_id, "review-task", result={"status": "WAIT"})
+    world.done(world.send(verified))
+    world.settle()
+    return instance_id
+
+
+def lost_wait(world: ApiWorld, **step: object) -> str:
+    """A leaf in review that waited for something that is not armed any more."""
+    world.flow({**(step or SIGNAL)})
+    instance_id = world.begin()
+    with world.database.writer.begin() as connection:
+        connection.execute(update(t.waits).values(state="CLOSED", closed_at=1))
+    world.settle()
+    return instance_id
+
+
+def _continue_poll(world: ApiWorld) -> Asked:
+    return world.ready(pending(world), "continue-poll")
+
+
+def misfit(world: ApiWorld) -> str:
+    """A leaf in review whose signal broke its contract: that of another wait let it in."""
+    lax = {"signal": "b", "name": "a", "correlation": "b"}
+    world.flow({"parallel": "p", "branches": {"l": [SIGNAL], "m": [lax], "r": [task("c")]}})
+    instance_id = world.begin()
+    world.done(world.post(f"/instances/{instance_id}/signals", {"name": "a"}, key="misfit"))
+    return instance_id
+
+
+def _rearm_wait(world: ApiWorld) -> Asked:
+    return world.ready(misfit(world), "rearm-wait")
+
+
+def _signal(world: ApiWorld) -> Asked:
+    world.flow(SIGNAL)
+    path = f"/instances/{world.begin()}/signals"
+    body = {"name": "a", "payload": {"by": "ann"}}
+    return Asked(method="POST", path=path, body=body, key=world.new_key())
 
 
 def _continue(world: ApiWorld) -> Asked:
@@ -211,7 +270,10 @@ HAPPY: dict[str, Make] = {
     "POST /instances/{instance_id}/recovery/review-task": _review_task,
     "POST /instances/{instance_id}/recovery/resolve-step": _resolve_step,
     "POST /instances/{instance_id}/recovery/retry-step": _retry_step,
+    "POST /instances/{instance_id}/recovery/continue-poll": _continue_poll,
+    "POST /instances/{instance_id}/recovery/rearm-wait": _rearm_wait,
     "POST /instances/{instance_id}/recovery/continue": _continue,
+    "POST /instances/{instance_id}/signals": _signal,
     "POST /instances/{instance_id}/acknowledge-contradiction": _acknowledge,
     "POST /tasks/{task_id}/declare-lost": _declare_lost,
     "GET /reviews": _get("/reviews"),

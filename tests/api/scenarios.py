@@ -7,11 +7,12 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from sqlalchemy import delete, update
+from sqlalchemy import delete, insert, update
 
+from pulseweave.kernel import limits
 from pulseweave.store import schema as t
 from tests.api.faults import answer_lost_at, database_away
-from tests.api.happy import HAPPY, contradicted, reviewed
+from tests.api.happy import HAPPY, POLL, SIGNAL, contradicted, lost_wait, pending, reviewed
 from tests.api.world import (
     EVERYTHING,
     NOBODY,
@@ -115,12 +116,16 @@ BODIES: dict[str, dict[str, Any]] = {
     "review-task": {"task_id": NOTHING, "expected_task_revision": "1", **_SETTLED, "result": {}},
     "resolve-step": {**_STEP, **_SETTLED, "result": {"code": "NO", "message": "it did not"}},
     "retry-step": {**_STEP, "safe_to_retry": True},
+    "continue-poll": {**_STEP, "pending_confirmed": True},
+    "rearm-wait": {**_STEP, "wait_verified": True},
     "continue": {"review_resolved": True},
 }
 DECLARATIONS = {
     "review-task": "execution_settled",
     "resolve-step": "execution_settled",
     "retry-step": "safe_to_retry",
+    "continue-poll": "pending_confirmed",
+    "rearm-wait": "wait_verified",
     "continue": "review_resolved",
 }
 
@@ -310,6 +315,106 @@ def _retry_when_full(world: ApiWorld) -> Answer:
     return world.send(asked)
 
 
+# --- polls, signals, timers -----------------------------------------------------------------------
+
+
+def _misclassified(world: ApiWorld) -> Answer:
+    return world.send(world.ready(pending(world), "resolve-step", result={"status": "WAIT"}))
+
+
+def _early(world: ApiWorld) -> Answer:
+    instance_id = lost_wait(world, timer="a", **{"for": "1h"})
+    return world.send(world.ready(instance_id, "resolve-step", result=None))
+
+
+def _not_pending(world: ApiWorld) -> Answer:
+    world.flow(POLL)
+    instance_id = world.in_review()
+    world.done(world.send(world.ready(instance_id, "review-task", result={"status": "?"})))
+    world.settle()
+    return world.send(world.ready(instance_id, "continue-poll"))
+
+
+def _last_round(world: ApiWorld) -> str:
+    return pending(world, max_rounds=1)
+
+
+def _unknown_query(world: ApiWorld) -> str:
+    world.flow(POLL)
+    return world.in_review()
+
+
+def _too_late(world: ApiWorld) -> Answer:
+    instance_id = lost_wait(world)
+    world.pass_ms(3_600_000)
+    return world.send(world.ready(instance_id, "rearm-wait"))
+
+
+def _waited_for_nothing(world: ApiWorld) -> Answer:
+    asked = world.ready(lost_wait(world), "rearm-wait")
+    with world.database.writer.begin() as connection:
+        connection.execute(delete(t.waits))
+    return world.send(asked)
+
+
+def _no_wait(world: ApiWorld) -> Answer:
+    instance_id = _in_review(world)
+    leaf = world.step(instance_id)
+    named = {"activation_id": leaf["id"], "expected_step_revision": leaf["revision"]}
+    return world.send(on(world, "rearm-wait", instance_id, **named))
+
+
+def _signal_again(world: ApiWorld) -> Answer:
+    asked = HAPPY["POST /instances/{instance_id}/signals"](world)
+    world.done(world.send(asked))
+    return world.send(asked.but_body(payload={"by": "bob"}))
+
+
+def _signal(state: Callable[[ApiWorld], str], **body: Any) -> Scenario:
+    def scenario(world: ApiWorld) -> Answer:
+        told = {"name": "a", "payload": {"by": "ann"}, **body}
+        path = f"/instances/{state(world)}/signals"
+        return world.post(path, told, key=world.new_key())
+
+    return scenario
+
+
+def _waiting(world: ApiWorld) -> str:
+    world.flow(SIGNAL)
+    return world.begin()
+
+
+def _stopping(world: ApiWorld) -> str:
+    world.flow({"parallel": "both", "branches": {"l": [SIGNAL], "r": [task("b")]}})
+    instance_id = world.begin()
+    world.running()
+    cancel(world, instance_id)
+    return instance_id
+
+
+def _full_of_signals(world: ApiWorld) -> str:
+    world.flow(task("first"), SIGNAL)
+    instance_id = world.begin()
+    with world.database.writer.begin() as connection:
+        rows = [
+            {
+                "id": f"{number:036}",
+                "namespace": "default",
+                "instance_id": instance_id,
+                "signal_key": f"kept-{number}",
+                "command_digest": "",
+                "name": "a",
+                "payload": "{}",
+                "payload_digest": "",
+                "accepted_at": 1,
+                "accepted_by": "test",
+            }
+            for number in range(limits.SIGNALS_KEPT_MAX)
+        ]
+        connection.execute(insert(t.signals), rows)
+    return instance_id
+
+
 # --- starts, control, tasks, tokens ---------------------------------------------------------------
 
 
@@ -490,6 +595,8 @@ SPECIFIC: dict[str, dict[str, Scenario]] = {
         **_step("resolve-step"),
         "STEP_NOT_RESOLVABLE": _not_resolvable,
         "CONTRACT_VIOLATION": _breaks_contract,
+        "CLASSIFICATION_MISMATCH": _misclassified,
+        "TIMER_NOT_DUE": _early,
     },
     _RECOVERY + "retry-step": {
         **_common("retry-step"),
@@ -497,9 +604,38 @@ SPECIFIC: dict[str, dict[str, Scenario]] = {
         "STOP_REQUESTED": _at("retry-step", _stopped),
         "DEADLINE_PASSED": _at("retry-step", _expired),
         "STEP_NOT_RETRYABLE": _ready(_succeeded, "retry-step"),
+        "ROUND_PENDING": _ready(pending, "retry-step"),
         "INTEGRITY_MISMATCH": _attempts_gone,
         "BUDGET_EXHAUSTED": _budget,
         "QUOTA_EXCEEDED": _retry_when_full,
+    },
+    _RECOVERY + "continue-poll": {
+        **_common("continue-poll"),
+        "NOT_OWNED": _at("continue-poll", _in_review),
+        "ACTIVATION_NOT_CURRENT": _old_activation("continue-poll"),
+        "STEP_REVISION_CONFLICT": _ready(pending, "continue-poll", expected_step_revision="99"),
+        "EXECUTION_UNSETTLED": _ready(_unknown_query, "continue-poll"),
+        "STOP_REQUESTED": _at("continue-poll", _stopped),
+        "DEADLINE_PASSED": _at("continue-poll", _expired),
+        "POLL_NOT_PENDING": _not_pending,
+        "ROUNDS_EXHAUSTED": _ready(_last_round, "continue-poll"),
+    },
+    _RECOVERY + "rearm-wait": {
+        **_common("rearm-wait"),
+        "NOT_OWNED": _at("rearm-wait", _in_review),
+        "ACTIVATION_NOT_CURRENT": _old_activation("rearm-wait"),
+        "STEP_REVISION_CONFLICT": _ready(lost_wait, "rearm-wait", expected_step_revision="99"),
+        "STOP_REQUESTED": _at("rearm-wait", _stopped),
+        "DEADLINE_PASSED": _too_late,
+        "WAIT_NOT_REARMABLE": _no_wait,
+        "INTEGRITY_MISMATCH": _waited_for_nothing,
+    },
+    "POST /instances/{instance_id}/signals": {
+        "IDEMPOTENCY_CONFLICT": _signal_again,
+        "CONTRACT_VIOLATION": _signal(_waiting, payload={}),
+        "INSTANCE_ENDED": _signal(_ended),
+        "STOP_REQUESTED": _signal(_stopping),
+        "QUOTA_EXCEEDED": _signal(_full_of_signals),
     },
     _RECOVERY + "continue": {
         **_common("continue"),

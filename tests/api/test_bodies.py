@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from pulseweave.kernel import canonical, limits
+from pulseweave.wire.recovery import Receipt
 from tests.api.happy import HAPPY
 from tests.api.world import BY_KEY, ApiWorld, task
 
@@ -109,7 +110,7 @@ def test_a_revision_is_a_decimal_string(world: ApiWorld, key: str, field: str) -
 
 
 @pytest.mark.rule("REC-2")
-@pytest.mark.parametrize("key", [k for k in WITH_BODY if BY_KEY[k].keyed])
+@pytest.mark.parametrize("key", [k for k in WITH_BODY if BY_KEY[k].answer is Receipt])
 def test_keys_reasons_and_evidence_have_a_form(world: ApiWorld, key: str) -> None:
     asked = HAPPY[key](world)
     before = world.everything()

@@ -25,12 +25,6 @@ ELSEWHERE = {
     "REPORT_CONFLICT": "an answer to one entry of a turn",
     "QUEUE_NOT_FOUND": "a queue comes into being when it is first named",
     "INSTANCE_PRUNED": "pruning is not built",
-    "CLASSIFICATION_MISMATCH": "polls are not built",
-    "ROUND_PENDING": "polls are not built",
-    "ROUNDS_EXHAUSTED": "polls are not built",
-    "POLL_NOT_PENDING": "polls are not built",
-    "TIMER_NOT_DUE": "timers are not built",
-    "WAIT_NOT_REARMABLE": "waits are not built",
 }
 
 

@@ -6,13 +6,14 @@ import pytest
 
 from pulseweave.kernel import canonical
 from pulseweave.txn.admin.tokens import revoke_token
+from pulseweave.wire.recovery import Receipt
 from tests.api.happy import HAPPY, resolved, reviewed
 from tests.api.scenarios import BODIES, DECLARATIONS, on
 from tests.api.world import BY_KEY, EVERYTHING, WHY, ApiWorld, Asked, task
 
 OPERATIONS = sorted(BODIES)
 RECOVERY = "POST /instances/{instance_id}/recovery/"
-KEYED = [key for key, endpoint in BY_KEY.items() if endpoint.keyed]
+KEYED = [key for key, endpoint in BY_KEY.items() if endpoint.answer is Receipt]
 READING = [key for key, endpoint in BY_KEY.items() if endpoint.method == "GET"]
 
 
@@ -179,6 +180,8 @@ BY_OPERATION = {
     "review-task": "REVIEW_TASK",
     "resolve-step": "RESOLVE_STEP",
     "retry-step": "RETRY_STEP",
+    "continue-poll": "CONTINUE_POLL",
+    "rearm-wait": "REARM_WAIT",
     "continue": "CONTINUE",
 }
 

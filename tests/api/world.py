@@ -331,6 +331,8 @@ class ApiWorld:
             "execution_settled": True,
             "safe_to_retry": True,
             "review_resolved": True,
+            "pending_confirmed": True,
+            "wait_verified": True,
             "verdict": "SUCCEEDED",
             "result": {"ok": True},
             **fill,
