@@ -199,3 +199,24 @@ def test_a_level_more_than_the_deepest_is_refused(world: ApiWorld) -> None:
     answer = world.send(Asked(method="POST", path="/tasks", raw=raw))
     assert (answer.status, answer.code) == (400, "INVALID_JSON")
     assert answer["pointer"] == "/input" + "/0" * limits.JSON_DEPTH_MAX
+
+
+def test_the_deepest_payload_in_the_deepest_definition(world: ApiWorld) -> None:
+    """Its answer nests further than anything that is stored, and can be read all the same."""
+    step = task("a", input="${ input }")
+    for n in range(limits.DEFINITION_DEPTH_MAX - 1):
+        step = {"parallel": f"p{n}", "branches": {"x": [step]}}
+    world.flow(step, output="${ steps.a.output }")
+    deeper = {"parallel": "p", "branches": {"x": [step]}}
+    document = {"name": "flow", "version": 2, "steps": [deeper]}
+    answer = world.put("/definitions/flow/versions/2", {"document": document})
+    assert answer.code == "DEFINITION_INVALID"
+    body = f'{{"definition": "flow", "instance_key": "k", "input": {DEEPEST}}}'
+    instance_id = post(world, "/instances", body)["id"]
+    report(world, f'"outcome": "SUCCEEDED", "result": {DEEPEST}')
+    seen = world.look(instance_id)
+    assert as_sent(seen["output"], DEEPEST)
+    node = seen["steps"]
+    while node["children"]:
+        (node,) = node["children"]
+    assert as_sent(node["activation"]["output"], DEEPEST)

@@ -21,7 +21,7 @@ from pulseweave.api.openapi import codes_of
 from pulseweave.api.problems import MEDIA_TYPE
 from pulseweave.api.table import PREFIX, TABLE
 from pulseweave.core.identity import Permission
-from pulseweave.kernel import canonical
+from pulseweave.kernel import canonical, limits
 from pulseweave.kernel.clock import ManualClock
 from pulseweave.kernel.codes import CODES
 from pulseweave.kernel.entropy import SeededEntropy
@@ -229,7 +229,7 @@ class ApiWorld:
             content = canonical.encode(asked.body).encode("ascii")
         path = PREFIX + asked.path if not asked.path.startswith(PREFIX) else asked.path
         got = await self.server.http.request(asked.method, path, content=content, headers=headers)
-        body = canonical.parse(got.content) if got.content else None
+        body = canonical.parse(got.content, depth_max=limits.ANSWER_DEPTH_MAX)
         answer = Answer(status=got.status_code, headers=got.headers, text=got.text, body=body)
         check_answer(endpoint_at(asked), answer)
         return answer
