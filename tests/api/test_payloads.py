@@ -171,6 +171,21 @@ def test_a_cited_late_report_is_as_it_was_reported(each_world: ApiWorld, sent: s
     assert as_sent(world.task(made["id"])["result"], sent)
 
 
+def test_the_reason_of_a_cancel(each_world: ApiWorld) -> None:
+    """It becomes the instance's error, whatever characters it has."""
+    each_world.flow()
+    instance_id = each_world.begin()
+    reason = "\0\ud800😀" * 300
+    body = {"expected_control_revision": "1", "reason": reason}
+    each_world.done(each_world.post(f"/instances/{instance_id}/cancel", body, key="k"))
+    each_world.settle()
+    assert each_world.look(instance_id)["error"]["message"] == reason
+    again = each_world.post(f"/instances/{instance_id}/pause", body, key="l")
+    assert again.code == "CONTROL_REVISION_CONFLICT"
+    (told, *_) = each_world.done(each_world.get(f"/instances/{instance_id}/audit"))["items"]
+    assert told["reason"] == reason
+
+
 def test_the_largest_payload_and_one_byte_more(each_world: ApiWorld) -> None:
     world = each_world
     world.create_task()

@@ -28,11 +28,9 @@ from pulseweave.kernel.entropy import SeededEntropy
 from pulseweave.runtime.steps import Steps
 from pulseweave.server.assemble import assemble
 from pulseweave.store import schema as t
-from pulseweave.store.facts.definitions import partitions_of
 from pulseweave.txn.admin.namespaces import create_namespace
 from pulseweave.txn.admin.tokens import TokenOrder, create_token
 from pulseweave.txn.doctor import Finding, examine
-from pulseweave.txn.unit import read
 from pulseweave.wire.admin import Problem
 
 EVERYTHING = frozenset(Permission)
@@ -340,7 +338,7 @@ class ApiWorld:
 
     def partition(self) -> int:
         """The first partition of the result stream."""
-        return read(self.database, lambda tx: partitions_of(tx, "default"))[0]
+        return int(self.done(self.get("/me"))["partitions"][0])
 
     def findings(self) -> list[Finding]:
         """What the doctor finds in the whole database."""

@@ -82,6 +82,7 @@ class Api:
                 key=request.headers.get("idempotency-key"),
                 body=body,
             )
+            reach("server.after_decode")
             return call, endpoint.handler(call)
 
         loop = asyncio.get_running_loop()
