@@ -4,7 +4,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check format bench lock databases types clean
+.PHONY: help setup demo test cover check format bench lock databases types clean
 
 BIN := .venv/bin
 CODE := $(wildcard src tests examples bench)
@@ -23,6 +23,9 @@ demo: setup ## run ten orders, lose an answer, recover it: under a minute
 
 test: setup databases ## run all tests on SQLite, PostgreSQL and MariaDB; ARGS="tests/store -k locks" picks some
 	@$(BIN)/python -m pytest $(ARGS)
+
+cover: setup ## run core's own tests, which must take every branch of it (all but the exhaustive ones)
+	@$(BIN)/python -m pytest tests/core -m covered --cov=pulseweave.core --cov-branch --cov-fail-under=100 $(ARGS)
 
 check: setup ## lint, form, types, import rules
 	$(BIN)/ruff check .

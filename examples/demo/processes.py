@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 from examples.provider.process import REPOSITORY, ProviderProcess
 
@@ -53,6 +54,16 @@ class Processes:
             raise RuntimeError(f"the server did not start; {self._log('server')} says why")
         self.url = json.loads(ready)["url"]
         self._port = self.url.rpartition(":")[2]
+
+    @property
+    def server_pid(self) -> int | None:
+        """The running server's pid; None when it is down."""
+        return _pid(self._server)
+
+    @property
+    def worker_pid(self) -> int | None:
+        """The running worker's pid; None when there is none."""
+        return _pid(self._worker)
 
     def close_server(self) -> None:
         """Stop the server politely."""
@@ -129,6 +140,10 @@ class Processes:
         if done.returncode:
             raise RuntimeError(f"weave {' '.join(words[:2])}: {done.stderr or done.stdout}")
         return done.stdout
+
+
+def _pid(process: subprocess.Popen[Any] | None) -> int | None:
+    return process.pid if process is not None and process.poll() is None else None
 
 
 _WEAVE = (sys.executable, "-m", "pulseweave.cli")

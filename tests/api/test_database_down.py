@@ -18,9 +18,9 @@ from tests.servers.postgres import PostgresServer
 from tests.servers.process import DatabaseServer
 
 #: How many requests there are, after how many answers the server dies, and how many come then.
-REQUESTS = 24
+REQUESTS = 16
 ANSWERED = 6
-TOO_LATE = 4
+TOO_LATE = 2
 LOST = {"DATABASE_UNAVAILABLE", "OUTCOME_UNKNOWN"}
 
 

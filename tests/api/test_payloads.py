@@ -171,6 +171,21 @@ def test_a_cited_late_report_is_as_it_was_reported(each_world: ApiWorld, sent: s
     assert as_sent(world.task(made["id"])["result"], sent)
 
 
+def test_the_reason_of_a_cancel(each_world: ApiWorld) -> None:
+    """It becomes the instance's error."""
+    each_world.flow()
+    instance_id = each_world.begin()
+    reason = "\u2028\x01😀" * 300
+    body = {"expected_control_revision": "1", "reason": reason}
+    each_world.done(each_world.post(f"/instances/{instance_id}/cancel", body, key="k"))
+    each_world.settle()
+    assert each_world.look(instance_id)["error"]["message"] == reason
+    again = each_world.post(f"/instances/{instance_id}/pause", body, key="l")
+    assert again.code == "CONTROL_REVISION_CONFLICT"
+    (told, *_) = each_world.done(each_world.get(f"/instances/{instance_id}/audit"))["items"]
+    assert told["reason"] == reason
+
+
 def test_the_largest_payload_and_one_byte_more(each_world: ApiWorld) -> None:
     world = each_world
     world.create_task()
@@ -199,3 +214,24 @@ def test_a_level_more_than_the_deepest_is_refused(world: ApiWorld) -> None:
     answer = world.send(Asked(method="POST", path="/tasks", raw=raw))
     assert (answer.status, answer.code) == (400, "INVALID_JSON")
     assert answer["pointer"] == "/input" + "/0" * limits.JSON_DEPTH_MAX
+
+
+def test_the_deepest_payload_in_the_deepest_definition(world: ApiWorld) -> None:
+    """Its answer nests further than anything that is stored, and can be read all the same."""
+    step = task("a", input="${ input }")
+    for n in range(limits.DEFINITION_DEPTH_MAX - 1):
+        step = {"parallel": f"p{n}", "branches": {"x": [step]}}
+    world.flow(step, output="${ steps.a.output }")
+    deeper = {"parallel": "p", "branches": {"x": [step]}}
+    document = {"name": "flow", "version": 2, "steps": [deeper]}
+    answer = world.put("/definitions/flow/versions/2", {"document": document})
+    assert answer.code == "DEFINITION_INVALID"
+    body = f'{{"definition": "flow", "instance_key": "k", "input": {DEEPEST}}}'
+    instance_id = post(world, "/instances", body)["id"]
+    report(world, f'"outcome": "SUCCEEDED", "result": {DEEPEST}')
+    seen = world.look(instance_id)
+    assert as_sent(seen["output"], DEEPEST)
+    node = seen["steps"]
+    while node["children"]:
+        (node,) = node["children"]
+    assert as_sent(node["activation"]["output"], DEEPEST)

@@ -8,6 +8,7 @@ import pytest
 from pulseweave.kernel import limits
 from tests.api.world import Answer, ApiWorld, Asked, task
 
+TASK = {"queue": "q", "handler": "do"}
 DONE = {"outcome": "SUCCEEDED", "result": {"ok": True}}
 
 
@@ -150,8 +151,9 @@ def test_a_wait_ends_when_it_is_over(world: ApiWorld) -> None:
 
 def test_a_wait_hears_only_of_its_own_namespace(world: ApiWorld) -> None:
     """A task of the same queue elsewhere is nobody's here."""
-    body = {"queue": "q", "handler": "do", "task_key": "t"}
-    foreign = Asked(method="POST", path="/tasks", body=body, token=world.foreigner)
+    foreign = Asked(
+        method="POST", path="/tasks", body={**TASK, "task_key": "t"}, token=world.foreigner
+    )
 
     async def both() -> Answer:
         waiter = asyncio.ensure_future(world.sending(waiting()))
@@ -175,3 +177,27 @@ def test_claimed_tasks_tell_what_a_worker_needs(world: ApiWorld) -> None:
     assert found["start_within_ms"] == limits.UNSTARTED_LEASE_MS
     assert (found["instance_id"], found["business_key"]) == (instance_id, "order-1")
     assert found["deadline_at"] == world.look(instance_id)["deadline_at"]
+
+
+def test_a_queue_that_is_named_twice_is_waited_for_once(world: ApiWorld) -> None:
+    answer = world.send(waiting().but_body(claim={"queues": ["q", "q"], "limit": 1}, wait_ms=1))
+    assert world.done(answer)["claimed"] == []
+
+
+def test_a_wait_ends_with_its_token(world: ApiWorld) -> None:
+    """What is revoked while it waits gets no work that comes later."""
+    token = world.make_token("worker")
+    told = world.done(world.get("/me", token=token))
+    revoke = Asked(method="POST", path=f"/tokens/{told['credential_id']}/revoke")
+    create = Asked(method="POST", path="/tasks", body={**TASK, "task_key": "t"})
+
+    async def both() -> Answer:
+        waiter = asyncio.ensure_future(world.sending(waiting().but(token=token)))
+        assert (await world.sending(revoke)).status == 200
+        made = await world.sending(create)
+        answer = await waiter
+        seen = await world.sending(Asked(method="GET", path=f"/tasks/{made['id']}"))
+        assert seen["state"] == "QUEUED"
+        return answer
+
+    assert world.server.runner.run(both()).code == "UNAUTHENTICATED"

@@ -21,18 +21,16 @@ from pulseweave.api.openapi import codes_of
 from pulseweave.api.problems import MEDIA_TYPE
 from pulseweave.api.table import PREFIX, TABLE
 from pulseweave.core.identity import Permission
-from pulseweave.kernel import canonical
+from pulseweave.kernel import canonical, limits
 from pulseweave.kernel.clock import ManualClock
 from pulseweave.kernel.codes import CODES
 from pulseweave.kernel.entropy import SeededEntropy
 from pulseweave.runtime.steps import Steps
 from pulseweave.server.assemble import assemble
 from pulseweave.store import schema as t
-from pulseweave.store.facts.definitions import partitions_of
 from pulseweave.txn.admin.namespaces import create_namespace
 from pulseweave.txn.admin.tokens import TokenOrder, create_token
 from pulseweave.txn.doctor import Finding, examine
-from pulseweave.txn.unit import read
 from pulseweave.wire.admin import Problem
 
 EVERYTHING = frozenset(Permission)
@@ -229,7 +227,7 @@ class ApiWorld:
             content = canonical.encode(asked.body).encode("ascii")
         path = PREFIX + asked.path if not asked.path.startswith(PREFIX) else asked.path
         got = await self.server.http.request(asked.method, path, content=content, headers=headers)
-        body = canonical.parse(got.content) if got.content else None
+        body = canonical.parse(got.content, depth_max=limits.ANSWER_DEPTH_MAX)
         answer = Answer(status=got.status_code, headers=got.headers, text=got.text, body=body)
         check_answer(endpoint_at(asked), answer)
         return answer
@@ -342,7 +340,7 @@ class ApiWorld:
 
     def partition(self) -> int:
         """The first partition of the result stream."""
-        return read(self.database, lambda tx: partitions_of(tx, "default"))[0]
+        return int(self.done(self.get("/me"))["partitions"][0])
 
     def findings(self) -> list[Finding]:
         """What the doctor finds in the whole database."""

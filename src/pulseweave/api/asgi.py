@@ -8,6 +8,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import cache, partial
 from typing import Any
 
@@ -81,12 +82,14 @@ class Api:
                 key=request.headers.get("idempotency-key"),
                 body=body,
             )
+            reach("server.after_decode")
             return call, endpoint.handler(call)
 
         loop = asyncio.get_running_loop()
         call, reply = await loop.run_in_executor(self.pool, work)
         if isinstance(call.body, TurnRequest):
-            return await self._wait_for_work(endpoint, call, reply, request)
+            again = partial(self._again, endpoint, call, token)
+            return await self._wait_for_work(call, reply, request, again)
         return reply
 
     async def _body(self, endpoint: Endpoint, request: Request) -> bytes:
@@ -105,8 +108,13 @@ class Api:
             chunks.append(chunk)
         return b"".join(chunks)
 
+    def _again(self, endpoint: Endpoint, call: Call, token: str | None) -> Reply:
+        """The same call, by whom its token stands for now: it may have been revoked since."""
+        principal = self.app.core.authenticate(token)
+        return endpoint.handler(replace(call, principal=principal))
+
     async def _wait_for_work(
-        self, endpoint: Endpoint, call: Call, reply: Reply, request: Request
+        self, call: Call, reply: Reply, request: Request, again: Callable[[], Reply]
     ) -> Reply:
         """Hold a turn that found nothing until there is work, its wait is over, or its caller is
         gone.
@@ -123,7 +131,7 @@ class Api:
             await self.wakeups.wait(scopes, min(left_s, LOOK_AGAIN_S))
             if await request.is_disconnected():
                 return reply
-            reply = await loop.run_in_executor(self.pool, partial(endpoint.handler, call))
+            reply = await loop.run_in_executor(self.pool, again)
             if isinstance(reply.body, TurnResponse) and reply.body.claimed:
                 return reply
         return reply

@@ -31,7 +31,7 @@ class Wakeups:
         """Until something in one of the scopes was hinted at, or the time is over."""
         event = asyncio.Event()
         waiter = (asyncio.get_running_loop(), event)
-        wanted = list(scopes)
+        wanted = set(scopes)
         with self._lock:
             for scope in wanted:
                 self._waiting.setdefault(scope, set()).add(waiter)

@@ -10,6 +10,7 @@ from pulseweave.app.core import Core, require
 from pulseweave.core.identity import Permission, Principal
 from pulseweave.kernel.errors import reject
 from pulseweave.store.facts import identity as facts
+from pulseweave.store.facts.definitions import partitions_of
 from pulseweave.store.facts.identity import Credential
 from pulseweave.store.views.tasks import open_inbox
 from pulseweave.txn.admin import limits as limits_txn
@@ -23,6 +24,10 @@ from pulseweave.txn.weave import requeue
 @dataclass(frozen=True, slots=True)
 class Admin:
     core: Core
+
+    def partitions(self, principal: Principal) -> list[int]:
+        """The partitions of the namespace's result stream."""
+        return read(self.core.database, lambda tx: partitions_of(tx, principal.namespace))
 
     def queues(self, principal: Principal) -> tuple[list[Any], list[Any]]:
         """Configured queues, and counts of open tasks by queue, state and hold."""

@@ -16,7 +16,7 @@ from pulseweave.core.weave.wait import Wait
 from pulseweave.kernel import canonical
 from pulseweave.kernel.instant import format_at
 from pulseweave.store.facts.definitions import StoredDefinition
-from pulseweave.wire.recovery import Operation, ReviewItem
+from pulseweave.wire.recovery import Blocking, Operation, ReviewItem
 from pulseweave.wire.workflows import (
     ActivationView,
     DefinitionDetail,
@@ -190,5 +190,14 @@ def review_item(instance: Instance, item: Item) -> ReviewItem:
 
 
 def receipt_fields(receipt: Mapping[str, Any]) -> dict[str, Any]:
-    """A stored receipt for the wire: its instant written out, everything else as frozen."""
-    return {**receipt, "deadline_at": at(receipt.get("deadline_at"))}
+    """A receipt for the wire: its instant written out, everything else as frozen.
+
+    The first answer and every later one have the same bytes, though one comes from the decision and
+    the others from its canonical text.
+    """
+    return {
+        **receipt,
+        "deadline_at": at(receipt.get("deadline_at")),
+        "blocking": [Blocking(**blocker) for blocker in receipt["blocking"]],
+        "details": raw_of(receipt["details"]),
+    }

@@ -14,6 +14,7 @@ from pulseweave.store.facts.definitions import StoredDefinition
 from pulseweave.store.views import definitions as definition_views
 from pulseweave.store.views import instances as instance_views
 from pulseweave.store.views.instances import InstanceFilter, Page
+from pulseweave.txn.form import check_reason
 from pulseweave.txn.unit import read
 from pulseweave.txn.weave import control as control_txn
 from pulseweave.txn.weave import signal as signal_txn
@@ -86,6 +87,7 @@ class Workflows:
         reason: str,
     ) -> Mapping[str, Any]:
         require(principal, Permission.WORKFLOWS_CONTROL)
+        check_reason(reason)
         body = {"expected_control_revision": str(expected_control_revision), "reason": reason}
         request = control_txn.ControlRequest(
             principal=principal,

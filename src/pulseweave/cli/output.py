@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
-from pulseweave.kernel import canonical
+from pulseweave.kernel import canonical, limits
 from pulseweave.kernel.errors import OutcomeUnknown, Rejected, Unavailable, WeaveError
 from pulseweave.sdk.calls import plain
 from pulseweave.wire.workflows import StepView
@@ -62,7 +62,7 @@ def as_json(value: Any) -> None:
     """The only thing on stdout when ``--json`` is given."""
     if isinstance(value, msgspec.Struct | list | tuple):
         value = plain(value)
-    sys.stdout.write(canonical.encode(value) + "\n")
+    sys.stdout.write(canonical.encode(value, depth_max=limits.ANSWER_DEPTH_MAX) + "\n")
 
 
 def problem(error: WeaveError) -> None:

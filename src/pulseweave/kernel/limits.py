@@ -29,6 +29,9 @@ STORED_BYTES_MAX = 64 * 1024 * 1024  # a guard only: no text that was stored may
 JSON_DEPTH_MAX = 64
 BODY_DEPTH_MAX = JSON_DEPTH_MAX + 8
 STORED_DEPTH_MAX = 128
+# An answer shows payloads inside the tree of steps, which nests four levels for each level of the
+# definition.
+ANSWER_DEPTH_MAX = 192
 
 # No setting of the interpreter makes conversions fail below this (sys.set_int_max_str_digits).
 INTEGER_DIGITS_MAX = 640

@@ -14,17 +14,14 @@ from pulseweave.kernel.check import InvariantViolation
 POINTS = frozenset(
     {
         "unit.after_begin",
-        "unit.after_locks",
-        "unit.after_change",
         "unit.after_work",
         "unit.before_commit",
         "unit.after_commit",
         "server.after_decode",
         "server.before_answer",
         "engine.before_pump",
-        "engine.after_batch",
         "engine.after_pump",
-        "engine.after_timers",
+        "engine.after_wake",
         "engine.after_sweep",
         "engine.after_promote",
         "worker.after_claim",

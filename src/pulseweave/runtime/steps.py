@@ -39,7 +39,9 @@ class Steps:
 
     def wake(self) -> bool:
         """Instances whose continuation is due (WEA-13, WEA-14)."""
-        return wake_due(self.database, ids=self.ids) >= limits.WAKE_INSTANCES_MAX
+        woken = wake_due(self.database, ids=self.ids)
+        reach("engine.after_wake")
+        return woken >= limits.WAKE_INSTANCES_MAX
 
     def find_lost_waits(self) -> bool:
         """Leaves that wait with nothing armed go into review (WEA-19)."""
@@ -47,11 +49,15 @@ class Steps:
 
     def sweep(self) -> bool:
         """Lapsed leases, passed deadlines, ended delays (PUL-2, PUL-3, PUL-7)."""
-        return sweep_tasks(self.database, entropy=self.entropy) >= limits.SWEEP_ROWS_MAX
+        swept = sweep_tasks(self.database, entropy=self.entropy)
+        reach("engine.after_sweep")
+        return swept >= limits.SWEEP_ROWS_MAX
 
     def promote(self) -> bool:
         """First waiters of free concurrency keys (PUL-10)."""
-        return promote_keys(self.database) >= limits.PROMOTE_KEYS_MAX
+        promoted = promote_keys(self.database)
+        reach("engine.after_promote")
+        return promoted >= limits.PROMOTE_KEYS_MAX
 
     def settle(self, *, rounds: int = 1000) -> int:
         """Run all steps until none has more to do; for tests and simulators. Answers the rounds

@@ -7,7 +7,7 @@ from urllib.parse import quote, urlencode
 
 import msgspec
 
-from pulseweave.kernel import canonical
+from pulseweave.kernel import canonical, limits
 from pulseweave.kernel.codes import CODES
 from pulseweave.kernel.errors import OutcomeUnknown, Unavailable, WeaveError, kind_of_refusal
 
@@ -53,12 +53,8 @@ class Call(Generic[M]):
         """The answer, payloads exact; raises what the problem says."""
         if status >= 400:
             raise problem(status, body, self.key)
-        value = canonical.parse(body, bytes_max=1 << 30, depth_max=canonical_depth())
+        value = canonical.parse(body, bytes_max=1 << 30, depth_max=limits.ANSWER_DEPTH_MAX)
         return msgspec.convert(value, self.answer)
-
-
-def canonical_depth() -> int:
-    return 128
 
 
 def plain(value: Any) -> Any:

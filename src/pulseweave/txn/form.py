@@ -21,6 +21,13 @@ def check_form(*, key: str, reason: str, evidence_ref: str | None) -> None:
             raise reject("INVALID_COMMAND", complaint, rule="REC-2", pointer=pointer)
 
 
+def check_reason(reason: str) -> None:
+    """A reason where none is needed: empty, or of the same form. Raises INVALID_COMMAND."""
+    complaint = texts.complain_of_reason(reason) if reason else None
+    if complaint is not None:
+        raise reject("INVALID_COMMAND", complaint, pointer="/reason")
+
+
 def check_name(text: str, place: str, *, chars_max: int) -> str:
     """The name itself, when it fits its column. ``place``: its JSON Pointer.
 

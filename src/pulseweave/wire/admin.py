@@ -10,6 +10,8 @@ Limit = Annotated[int, msgspec.Meta(ge=1, le=1_000_000_000)]
 
 
 class Me(Wire, frozen=True, kw_only=True):
+    """``partitions``: those of the namespace's result stream (PUL-11)."""
+
     namespace: str
     application: str
     actor: str
@@ -18,6 +20,7 @@ class Me(Wire, frozen=True, kw_only=True):
     all_queues: bool
     queues: list[str]
     expires_at: Instant | None
+    partitions: list[int]
 
 
 class QueueSettings(Wire, frozen=True, kw_only=True):

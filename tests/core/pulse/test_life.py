@@ -51,7 +51,10 @@ from tests.core.pulse.tasks import (
     unknown,
 )
 
-pytestmark = pytest.mark.rule("PUL-1", "PUL-2", "PUL-3", "PUL-6", "PUL-8", "PUL-17")
+pytestmark = [
+    pytest.mark.exhaustive,
+    pytest.mark.rule("PUL-1", "PUL-2", "PUL-3", "PUL-6", "PUL-8", "PUL-17"),
+]
 
 INSTANT = st.none() | st.none() | st.integers(1, 900).map(lambda s: NOW + s * SECOND)
 #: Which token is used: the newest most of the time, else an older one.

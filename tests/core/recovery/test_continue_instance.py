@@ -94,6 +94,7 @@ def plan_of(answer: InstancePlan | Rejected) -> InstancePlan:
     return answer
 
 
+@pytest.mark.exhaustive
 @pytest.mark.rule("REC-4", "REC-13", "CON-2", "CON-3", "CON-4")
 def test_in_every_situation_it_answers_as_the_table_says() -> None:
     for situation in situations():

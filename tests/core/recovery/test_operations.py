@@ -107,6 +107,7 @@ def check_agreement(facts: RecoveryFacts, found: list[Item]) -> None:
                 )
 
 
+@pytest.mark.exhaustive
 @pytest.mark.rule("REC-15")
 def test_what_it_says_is_what_the_commands_say_in_every_situation() -> None:
     for situation in situations():
@@ -256,6 +257,12 @@ def test_where_no_step_is_unresolved_the_instance_itself_is_the_item(
     (operation,) = item.operations
     assert operation.operation == "CONTINUE"
     assert (operation.refusal is None) == (cause == "READY_TO_CONTINUE")
+
+
+@pytest.mark.rule("REC-15")
+@pytest.mark.parametrize("state", [s for s in InstanceState if s.value != "NEEDS_REVIEW"])
+def test_outside_review_nothing_is_asked_of_anybody(state: InstanceState) -> None:
+    assert items(Scene(state=state).build(), now=NOW) == []
 
 
 @pytest.mark.rule("REC-15")

@@ -70,6 +70,7 @@ def accepted(asked: Scene) -> InstancePlan:
     return answer
 
 
+@pytest.mark.exhaustive
 @pytest.mark.rule("REC-4", "RES-1")
 def test_in_every_situation_it_answers_as_the_table_says() -> None:
     for situation in situations():

@@ -93,6 +93,7 @@ def accepted(asked: Scene) -> StepRetried:
     return answer
 
 
+@pytest.mark.exhaustive
 @pytest.mark.rule("REC-4", "RET-1")
 def test_in_every_situation_it_answers_as_the_table_says() -> None:
     for situation in situations():

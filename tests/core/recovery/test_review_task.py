@@ -84,6 +84,7 @@ def accepted(asked: Scene) -> TaskReviewed:
     return answer
 
 
+@pytest.mark.exhaustive
 @pytest.mark.rule("REC-4", "REC-13")
 def test_in_every_situation_it_answers_as_the_table_says() -> None:
     for situation in situations():

@@ -15,6 +15,8 @@ from tests.core.pulse.tasks import failed, succeeded, unknown
 from tests.core.weave.definition.documents import compiled, task
 from tests.core.weave.machine import SECOND, Machine
 
+pytestmark = pytest.mark.exhaustive
+
 KEYS = ("a", "b", "c")
 POLICIES = ("fail", "review", "ignore")
 TOLD: Mapping[str, Report] = {

@@ -206,6 +206,7 @@ def dead_ends(found: dict[Any, World], reached_from: dict[Any, set[Any]]) -> lis
     return [machine for key, machine in found.items() if key not in out]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.rule("REC-18", "WEA-14")
 @pytest.mark.parametrize(
     ("policy", "effect", "mishaps_max"),

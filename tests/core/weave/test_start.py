@@ -80,6 +80,7 @@ def test_an_input_meets_its_contract_or_every_problem_is_told() -> None:
     assert [p["pointer"] for p in refusal.detail["problems"]] == ["/amount", "/who"]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.rule("PUL-16")
 def test_an_instance_has_at_most_a_thousand_unsettled_tasks() -> None:
     """A step has one unsettled task at most (a retry needs every earlier one settled), and a

@@ -52,6 +52,7 @@ def me(call: Call) -> Reply:
             all_queues=principal.all_queues,
             queues=sorted(principal.queues),
             expires_at=at(principal.expires_at),
+            partitions=call.app.admin.partitions(principal),
         )
     )
 

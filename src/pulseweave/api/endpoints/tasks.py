@@ -141,7 +141,11 @@ def events(call: Call) -> Reply:
     after = call.number("after", 0, 0, AFTER_MAX)
     partition = call.number("partition", -1, 0, WHOLE_MAX)
     if partition < 0:
-        raise reject("INVALID_COMMAND", "name the partition to read", pointer="/partition")
+        raise reject(
+            "INVALID_COMMAND",
+            "name the partition to read; /me has those of the namespace",
+            pointer="/partition",
+        )
     rows = call.app.tasks.events(call.principal, partition=partition, after=after, limit=call.limit)
     last = str(rows[-1].seq) if rows else str(after)
     return Reply(TaskEventPage(items=[event_view(row) for row in rows], after=last))
@@ -177,7 +181,9 @@ ENDPOINTS = (
         answer=TaskEventPage,
         query={
             **LIMITED,
-            "partition": whole("which partition", 0, WHOLE_MAX, required=True),
+            "partition": whole(
+                "which partition, of those that /me has", 0, WHOLE_MAX, required=True
+            ),
             "after": whole("position behind which to read", 0, AFTER_MAX),
         },
     ),

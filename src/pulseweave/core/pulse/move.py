@@ -15,14 +15,8 @@ from pulseweave.core.pulse.task import (
     Settled,
     Task,
     TaskEvent,
-    TaskState,
 )
 from pulseweave.kernel.check import invariant
-
-
-def permits(state: TaskState, event: TaskEvent) -> bool:
-    """Whether the table has the pair at all."""
-    return event in TASK_TRANSITIONS[state]
 
 
 class Facts(TypedDict, total=False):

@@ -141,6 +141,7 @@ _json = st.recursive(
 )
 
 
+@pytest.mark.exhaustive
 @given(value=_json)
 def test_every_json_value_is_its_own_constant_and_no_other(value: Any) -> None:
     made = contract({"const": value})
@@ -149,6 +150,7 @@ def test_every_json_value_is_its_own_constant_and_no_other(value: Any) -> None:
     assert made.check([value, "other"]) != []
 
 
+@pytest.mark.exhaustive
 @given(value=_json)
 def test_no_value_breaks_a_check(value: object) -> None:
     made = contract(

@@ -368,6 +368,7 @@ def test_the_steps_that_are_read(text: str, reads: set[str]) -> None:
     assert compile_expression(text).reads == reads
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     "text",
     [
@@ -395,6 +396,7 @@ def test_an_evaluation_has_a_budget(text: str) -> None:
         evaluate(text, names)
 
 
+@pytest.mark.exhaustive
 def test_a_linear_expression_over_a_large_payload_is_within_its_budget() -> None:
     rows = [{"id": number, "ok": number % 2 == 0} for number in range(50_000)]
 
@@ -459,6 +461,7 @@ def _extend(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
 _expressions = st.recursive(st.sampled_from(_ATOMS + _LITERALS), _extend, max_leaves=8)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.rule("WEA-2")
 @given(text=_expressions)
 def test_values_are_those_of_the_library(text: str) -> None:
@@ -497,6 +500,7 @@ def _comparable(value: object) -> object:
 _WORDS = st.text("input.steps[]{}()'\"\\+-?:,&|<>=!0123 ", max_size=30)
 
 
+@pytest.mark.exhaustive
 @given(text=st.one_of(st.text(max_size=30), _WORDS, _expressions))
 def test_no_text_breaks_the_compiler(text: str) -> None:
     with suppress(BadExpression):
@@ -504,6 +508,7 @@ def test_no_text_breaks_the_compiler(text: str) -> None:
         cel.compile(text)  # what is accepted here is an expression of CEL
 
 
+@pytest.mark.exhaustive
 @given(text=_expressions)
 def test_values_are_the_same_each_time(text: str) -> None:
     assert repr(_value_or_reason(text)) == repr(_value_or_reason(text))
