@@ -10,7 +10,6 @@ from pulseweave.app.core import Core, require
 from pulseweave.core.identity import Permission, Principal
 from pulseweave.core.recovery.command import Command, Continue, ResolveStep, RetryStep, ReviewTask
 from pulseweave.kernel import canonical
-from pulseweave.txn.form import check_form
 from pulseweave.txn.recovery import (
     acknowledge,
     continue_instance,
@@ -66,8 +65,7 @@ class Recovery:
         reason: str,
         evidence_ref: str,
     ) -> Mapping[str, Any]:
-        require(principal, Permission.WORKFLOWS_RECOVER)
-        check_form(key=key, reason=reason, evidence_ref=evidence_ref)
+        """The receipt. A refusal is audited like that of any recovery command (REC-14)."""
         return acknowledge.execute(
             self.core.database,
             acknowledge.Acknowledgement(
