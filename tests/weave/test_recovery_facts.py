@@ -5,10 +5,12 @@ from typing import Any
 
 import pytest
 
+from pulseweave.core.identity import Permission
 from pulseweave.core.recovery.command import Command
 from pulseweave.core.weave.control import ControlVerb
 from pulseweave.core.weave.states import InstanceState
 from pulseweave.kernel.clock import ManualClock
+from pulseweave.kernel.errors import Rejected
 from pulseweave.store import schema as t
 from tests.pulse.world import failed, unknown
 from tests.weave.world import WeaveWorld, task
@@ -235,3 +237,45 @@ def test_a_passed_deadline_is_named_with_the_way_out(world: WeaveWorld) -> None:
     world.recover(run, world.go_on(run))
     world.settle()
     assert world.instance(run).state is InstanceState.CANCELLED
+
+
+@pytest.mark.rule("REC-13", "REC-12", "REC-14")
+def test_a_refused_acknowledgement_is_audited_and_tells_what_happened_since(
+    world: WeaveWorld,
+) -> None:
+    run = settled_failure(world)
+    reader = world.credential("reader", permissions=frozenset({Permission.WORKFLOWS_READ}))
+
+    def refusal(**more: Any) -> Rejected:
+        told = {
+            "instance_id": run,
+            "key": world.key(),
+            "expected_revision": world.instance(run).revision,
+            "reason": "looked at it",
+            "evidence_ref": "provider:2",
+        }
+        principal = more.pop("principal", world.principal)
+        with pytest.raises(Rejected) as caught:
+            world.app.recovery.acknowledge_contradiction(principal, **{**told, **more})
+        return caught.value
+
+    before = world.counts()
+    old = refusal(expected_revision=world.instance(run).revision - 1)
+    assert (old.code, len(old.detail["journal_since"])) == ("REVISION_CONFLICT", 1)
+    codes = [
+        old.code,
+        refusal().code,
+        refusal(principal=reader).code,
+        refusal(evidence_ref="two words").code,
+        refusal(instance_id="nobody").code,
+    ]
+    assert codes[1:] == [
+        "NOT_IN_REVIEW",
+        "PERMISSION_DENIED",
+        "INVALID_COMMAND",
+        "INSTANCE_NOT_FOUND",
+    ]
+    audits = [row for row in world.rows(t.workflow_audit) if row.outcome == "REFUSED"]
+    assert sorted(row.code for row in audits) == sorted(codes)
+    assert {row.operation for row in audits} == {"ACKNOWLEDGE_CONTRADICTION"}
+    assert world.counts() == {**before, "workflow_audit": before["workflow_audit"] + 5}

@@ -18,7 +18,6 @@ from pulseweave.core.recovery.command import (
     ReviewTask,
 )
 from pulseweave.kernel import canonical
-from pulseweave.txn.form import check_form
 from pulseweave.txn.recovery import (
     acknowledge,
     continue_instance,
@@ -78,8 +77,7 @@ class Recovery:
         reason: str,
         evidence_ref: str,
     ) -> Mapping[str, Any]:
-        require(principal, Permission.WORKFLOWS_RECOVER)
-        check_form(key=key, reason=reason, evidence_ref=evidence_ref)
+        """The receipt. A refusal is audited like that of any recovery command (REC-14)."""
         return acknowledge.execute(
             self.core.database,
             acknowledge.Acknowledgement(

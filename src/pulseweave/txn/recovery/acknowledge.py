@@ -4,6 +4,7 @@ too.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import Any
 
 from pulseweave.core.identity import Permission, Principal
@@ -11,9 +12,9 @@ from pulseweave.core.recovery.operations import Blocker, blocking
 from pulseweave.core.weave.draft import Draft
 from pulseweave.core.weave.instance import Instance
 from pulseweave.core.weave.plan import InstancePlan
-from pulseweave.kernel import canonical
-from pulseweave.kernel.errors import reject
-from pulseweave.kernel.ids import IdSource
+from pulseweave.kernel import canonical, texts
+from pulseweave.kernel.errors import Rejected, reject
+from pulseweave.kernel.ids import IdSource, is_id
 from pulseweave.store import locks
 from pulseweave.store.changes.audit import WorkflowAudit, insert_audits
 from pulseweave.store.changes.weave import NOTHING_LOCKED, apply_plans
@@ -22,6 +23,7 @@ from pulseweave.store.facts import instances as facts
 from pulseweave.store.facts.recovery import load_recovery_facts
 from pulseweave.store.rows_weave import instance_from_row
 from pulseweave.store.tx import Tx
+from pulseweave.txn.form import check_form
 from pulseweave.txn.identity import read_principal
 from pulseweave.txn.receipt import find_receipt, store_receipt
 from pulseweave.txn.unit import run
@@ -46,7 +48,18 @@ class Acknowledgement:
 
 
 def execute(database: Database, command: Acknowledgement, *, ids: IdSource) -> Mapping[str, Any]:
-    return run(database, lambda tx: _acknowledge(tx, command, ids))
+    """The receipt; raises Rejected, after recording that it was refused (REC-14)."""
+    try:
+        refusal = command.principal.refuse_permission(Permission.WORKFLOWS_RECOVER)
+        if refusal is not None:
+            raise refusal
+        check_form(
+            key=command.idempotency_key, reason=command.reason, evidence_ref=command.evidence_ref
+        )
+        return run(database, lambda tx: _acknowledge(tx, command, ids))
+    except Rejected as rejected:
+        run(database, partial(_audit_refusal, command=command, refusal=rejected, ids=ids))
+        raise
 
 
 def _acknowledge(tx: Tx, command: Acknowledgement, ids: IdSource) -> Mapping[str, Any]:
@@ -78,6 +91,7 @@ def _acknowledge(tx: Tx, command: Acknowledgement, ids: IdSource) -> Mapping[str
             "REVISION_CONFLICT",
             f"the instance is at revision {instance.revision}",
             current_revision=str(instance.revision),
+            journal_since=facts.journal_since(tx, command.instance_id, command.expected_revision),
         )
     if not instance.contradicted:
         raise reject("NOT_IN_REVIEW", "nothing contradicts what was settled", rule="REC-13")
@@ -150,3 +164,25 @@ def _record(
         actor=principal.actor,
         at=after.journal_at,
     )
+
+
+def _audit_refusal(tx: Tx, *, command: Acknowledgement, refusal: Rejected, ids: IdSource) -> None:
+    key = command.idempotency_key
+    audit = WorkflowAudit(
+        id=ids.next(),
+        namespace=command.principal.namespace,
+        instance_id=command.instance_id if is_id(command.instance_id) else None,
+        operation=OPERATION,
+        idempotency_key=None if texts.complain_of_key(key) else key,
+        outcome="REFUSED",
+        code=refusal.code,
+        actor=command.principal.actor,
+        at=tx.now(),
+        command_digest=command.digest,
+        reason=command.reason,
+        evidence_ref=command.evidence_ref,
+        prior=None,
+        next=None,
+        execution_audit_id=None,
+    )
+    insert_audits(tx, execution=None, workflow=audit)
