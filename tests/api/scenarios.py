@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from sqlalchemy import delete, insert, update
+from sqlalchemy import delete, insert, select, update
 
 from pulseweave.kernel import limits
 from pulseweave.store import schema as t
@@ -91,6 +91,21 @@ def _other_command(world: ApiWorld, asked: Asked) -> Answer:
     return world.send(asked.but_body(reason="another one"))
 
 
+def _pruned(world: ApiWorld, asked: Asked) -> Answer:
+    """What it names, or would start, was pruned meanwhile."""
+    world.send(asked)
+    with world.database.writer.begin() as connection:
+        for row in connection.execute(select(t.instances)).all():
+            grave = {column: getattr(row, column) for column in _GRAVE}
+            told = {"instance_id": row.id, "ended_at": 1, "pruned_at": 2}
+            connection.execute(insert(t.tombstones).values(**grave, **told))
+        connection.execute(delete(t.instances))
+    return world.send(asked)
+
+
+_GRAVE = ("namespace", "definition_name", "definition_version", "instance_key", "state")
+
+
 GENERIC: dict[str, Callable[[ApiWorld, Asked], Answer]] = {
     "UNAUTHENTICATED": _unauthenticated,
     "PERMISSION_DENIED": _denied,
@@ -105,6 +120,7 @@ GENERIC: dict[str, Callable[[ApiWorld, Asked], Answer]] = {
     "TASK_NOT_FOUND": _not_there,
     "DEFINITION_NOT_FOUND": _not_there,
     "IDEMPOTENCY_CONFLICT": _other_command,
+    "INSTANCE_PRUNED": _pruned,
 }
 
 # --- recovery -------------------------------------------------------------------------------------

@@ -24,7 +24,6 @@ ELSEWHERE = {
     "START_REFUSED": "an answer to one entry of a turn",
     "REPORT_CONFLICT": "an answer to one entry of a turn",
     "QUEUE_NOT_FOUND": "a queue comes into being when it is first named",
-    "INSTANCE_PRUNED": "pruning is not built",
 }
 
 

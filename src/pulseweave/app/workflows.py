@@ -1,16 +1,17 @@
 """Definitions, starts, control, and what can be read of instances."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from pulseweave.app.core import Core, require
 from pulseweave.core.identity import Permission, Principal
 from pulseweave.core.weave.control import ControlVerb
 from pulseweave.core.weave.definition.compile import compile_definition
 from pulseweave.kernel import canonical
-from pulseweave.kernel.errors import Rejected, reject
+from pulseweave.kernel.errors import reject
 from pulseweave.store.facts.definitions import StoredDefinition
+from pulseweave.store.tx import Tx
 from pulseweave.store.views import definitions as definition_views
 from pulseweave.store.views import instances as instance_views
 from pulseweave.store.views.instances import InstanceFilter, Page
@@ -20,8 +21,11 @@ from pulseweave.txn.weave import control as control_txn
 from pulseweave.txn.weave import signal as signal_txn
 from pulseweave.txn.weave.define import Registered, register
 from pulseweave.txn.weave.detail import Detail, instance_detail
+from pulseweave.txn.weave.held import absent
 from pulseweave.txn.weave.signal import Accepted, SignalRequest
 from pulseweave.txn.weave.start import Outcome, StartRequest, start_instances
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,26 +123,34 @@ class Workflows:
     def detail(self, principal: Principal, instance_id: str) -> Detail:
         """Everything about one instance, from one snapshot (B011)."""
         require(principal, Permission.WORKFLOWS_READ)
-        found = read(
-            self.core.database, lambda tx: instance_detail(tx, principal.namespace, instance_id)
+        return self._of_instance(
+            principal, instance_id, lambda tx: instance_detail(tx, principal.namespace, instance_id)
         )
-        if found is None:
-            raise instance_not_found(instance_id)
-        return found
+
+    def _of_instance(
+        self, principal: Principal, instance_id: str, look: Callable[[Tx], T | None]
+    ) -> T:
+        """What there is to read of an instance, or why there is nothing (WEA-18)."""
+
+        def work(tx: Tx) -> T:
+            found = look(tx)
+            if found is None:
+                raise absent(tx, principal.namespace, instance_id)
+            return found
+
+        return read(self.core.database, work)
 
     def history(
         self, principal: Principal, instance_id: str, *, cursor: str | None, limit: int
     ) -> Page[Any]:
         require(principal, Permission.WORKFLOWS_READ)
-        page = read(
-            self.core.database,
+        return self._of_instance(
+            principal,
+            instance_id,
             lambda tx: instance_views.history(
                 tx, principal.namespace, instance_id, cursor=cursor, limit=limit
             ),
         )
-        if page is None:
-            raise instance_not_found(instance_id)
-        return page
 
     def audit(
         self,
@@ -150,8 +162,9 @@ class Workflows:
         limit: int,
     ) -> Page[Any]:
         require(principal, Permission.AUDIT_READ)
-        page = read(
-            self.core.database,
+        return self._of_instance(
+            principal,
+            instance_id or "",
             lambda tx: instance_views.audit(
                 tx,
                 principal.namespace,
@@ -161,10 +174,3 @@ class Workflows:
                 limit=limit,
             ),
         )
-        if page is None:
-            raise instance_not_found(instance_id or "")
-        return page
-
-
-def instance_not_found(instance_id: str) -> Rejected:
-    return reject("INSTANCE_NOT_FOUND", f"there is no instance {instance_id}")

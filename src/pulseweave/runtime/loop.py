@@ -74,6 +74,7 @@ class Engine:
             Duty("wake", steps.wake, 250, "instance"),
             Duty("sweep", steps.sweep, 500, None),
             Duty("promote", steps.promote, 1000, "key"),
+            Duty("prune", steps.prune, 60_000, None),
             Duty("lost-waits", steps.find_lost_waits, 60_000, None),
         )
         self._loops = [_Loop(duty) for duty in duties]

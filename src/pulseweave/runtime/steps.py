@@ -15,6 +15,7 @@ from pulseweave.store.engine import Database
 from pulseweave.txn.pulse.promote import promote_keys
 from pulseweave.txn.pulse.sweep import sweep_tasks
 from pulseweave.txn.weave.lost_waits import review_lost_waits
+from pulseweave.txn.weave.prune import prune
 from pulseweave.txn.weave.pump import pump
 from pulseweave.txn.weave.waker import wake_due
 
@@ -28,6 +29,7 @@ class Steps:
     database: Database
     ids: IdSource
     entropy: Entropy
+    retention_ms: int | None = None
 
     def pump(self) -> bool:
         """Consume one batch of the streams that are ahead of the inbox (WEA-5)."""
@@ -46,6 +48,12 @@ class Steps:
     def find_lost_waits(self) -> bool:
         """Leaves that wait with nothing armed go into review (WEA-19)."""
         return review_lost_waits(self.database, ids=self.ids) >= limits.WAKE_INSTANCES_MAX
+
+    def prune(self) -> bool:
+        """Instances that ended before the retention leave a tombstone (WEA-18)."""
+        if self.retention_ms is None:
+            return False
+        return prune(self.database, retention_ms=self.retention_ms).more
 
     def sweep(self) -> bool:
         """Lapsed leases, passed deadlines, ended delays (PUL-2, PUL-3, PUL-7)."""

@@ -55,6 +55,7 @@ def assemble(
     pool_size: int = 8,
     clock: Clock | None = None,
     entropy: Entropy | None = None,
+    retention_ms: int | None = None,
 ) -> Assembly:
     """Open the database, check its schema, and build what was asked for. Nothing runs yet."""
     known_clock, known_entropy = clock or SystemClock(), entropy or SystemEntropy()
@@ -62,7 +63,7 @@ def assemble(
     check_schema(database)
     core = Core(database=database, clock=known_clock, entropy=known_entropy)
     app = Facade(core)
-    loops = Engine(Steps(database, core.ids, known_entropy)) if engine else None
+    loops = Engine(Steps(database, core.ids, known_entropy, retention_ms)) if engine else None
     threads = max(4, pool_size)
     asgi = make_asgi(app, threads=threads, extra=health_routes(app, loops)) if api else None
     return Assembly(database=database, app=app, asgi=asgi, engine=loops)

@@ -224,6 +224,7 @@ ENDPOINTS = (
             "DEFINITION_NOT_FOUND",
             "CONTRACT_VIOLATION",
             "INSTANCE_KEY_CONFLICT",
+            "INSTANCE_PRUNED",
             "QUOTA_EXCEEDED",
         ),
     ),

@@ -119,6 +119,14 @@ _DEADLINES = (
 )
 
 
+_IDS_OF = select(_t.id).where(in_keys(_t.instance_id, "ids"))
+
+
+def task_ids_of(tx: Tx, instance_ids: Sequence[str]) -> list[str]:
+    """Every task of the instances."""
+    return sorted(row.id for row in tx.rows(_IDS_OF, {"ids": list(instance_ids)}))
+
+
 def unsettled_task_ids(tx: Tx, instance_ids: Sequence[str]) -> list[str]:
     return sorted(row.id for row in tx.rows(_UNSETTLED_IDS, {"ids": list(instance_ids)}))
 

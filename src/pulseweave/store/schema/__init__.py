@@ -52,6 +52,7 @@ from pulseweave.store.schema.weave import (
     journal,
     operations,
     schema_info,
+    tombstones,
     workflow_audit,
 )
 
@@ -86,6 +87,7 @@ __all__ = [
     "stripes",
     "task_specs",
     "tasks",
+    "tombstones",
     "waits",
     "workflow_audit",
 ]

@@ -91,11 +91,32 @@ instances = Table(
     ),
     Index("ix_instances_listing", "namespace", "id"),
     Index(
+        "ix_instances_ended_at",
+        "ended_at",
+        postgresql_where=text("ended_at IS NOT NULL"),
+        sqlite_where=text("ended_at IS NOT NULL"),
+    ),
+    Index(
         "ix_instances_wake_at",
         "wake_at",
         postgresql_where=text("wake_at IS NOT NULL"),
         sqlite_where=text("wake_at IS NOT NULL"),
     ),
+)
+
+#: What is left of a pruned instance: its key never starts again (WEA-18).
+tombstones = Table(
+    "tombstones",
+    metadata,
+    Column("instance_id", Id, primary_key=True),
+    Column("namespace", Key(64), nullable=False),
+    Column("definition_name", Key(128), nullable=False),
+    Column("definition_version", Integer, nullable=False),
+    Column("instance_key", Key(200), nullable=False),
+    *checked("state", InstanceState),
+    Column("ended_at", Micros, nullable=False),
+    Column("pruned_at", Micros, nullable=False),
+    Index("uq_tombstones_key", "namespace", "definition_name", "instance_key", unique=True),
 )
 
 instance_payloads = Table(

@@ -21,13 +21,13 @@ from pulseweave.store.changes.weave import NOTHING_LOCKED, apply_plans
 from pulseweave.store.engine import Database
 from pulseweave.store.facts import instances as facts
 from pulseweave.store.facts.recovery import load_recovery_facts
-from pulseweave.store.rows_weave import instance_from_row
 from pulseweave.store.tx import Tx
 from pulseweave.txn.form import check_form
 from pulseweave.txn.identity import read_principal
 from pulseweave.txn.receipt import find_receipt, store_receipt
 from pulseweave.txn.unit import run
 from pulseweave.txn.weave.catalogue import definitions_of
+from pulseweave.txn.weave.held import hold_instance, identity_of
 
 OPERATION = "ACKNOWLEDGE_CONTRADICTION"
 
@@ -64,12 +64,10 @@ def execute(database: Database, command: Acknowledgement, *, ids: IdSource) -> M
 
 def _acknowledge(tx: Tx, command: Acknowledgement, ids: IdSource) -> Mapping[str, Any]:
     namespace = command.principal.namespace
-    identity = facts.identities(tx, [command.instance_id]).get(command.instance_id)
-    if identity is None or identity.namespace != namespace:
-        raise reject("INSTANCE_NOT_FOUND", f"there is no instance {command.instance_id}")
+    identity = identity_of(tx, namespace, command.instance_id)
     definition = definitions_of(tx, [identity.definition_id])[identity.definition_id]
     locks.lock_operation_stripe(tx, namespace, command.idempotency_key)
-    instance = instance_from_row(locks.lock_instances(tx, [command.instance_id])[0])
+    instance = hold_instance(tx, namespace, command.instance_id)
     principal = read_principal(tx, command.principal.credential_id, now=tx.now())
     refusal = principal.refuse_permission(Permission.WORKFLOWS_RECOVER) or principal.refuse_queues(
         definition.queues

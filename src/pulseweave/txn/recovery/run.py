@@ -21,7 +21,7 @@ from pulseweave.core.weave.definition.model import Definition
 from pulseweave.core.weave.instance import Instance
 from pulseweave.core.weave.plan import InstancePlan
 from pulseweave.kernel import texts
-from pulseweave.kernel.errors import Rejected, reject
+from pulseweave.kernel.errors import Rejected
 from pulseweave.kernel.ids import IdSource, is_id
 from pulseweave.store import locks
 from pulseweave.store.changes.audit import ExecutionAudit, WorkflowAudit, insert_audits
@@ -29,13 +29,13 @@ from pulseweave.store.changes.weave import Locked, apply_plans, lock_gates_and_t
 from pulseweave.store.engine import Database
 from pulseweave.store.facts import instances as instance_facts
 from pulseweave.store.facts.recovery import load_recovery_facts, with_values
-from pulseweave.store.rows_weave import instance_from_row
 from pulseweave.store.tx import Tx
 from pulseweave.txn.form import check_form
 from pulseweave.txn.identity import read_principal
 from pulseweave.txn.receipt import find_receipt, store_receipt
 from pulseweave.txn.unit import run
 from pulseweave.txn.weave.catalogue import definitions_of
+from pulseweave.txn.weave.held import hold_instance, identity_of
 from pulseweave.txn.weave.quota import Quotas, lock_quotas
 
 #: What a column of eight bytes holds; a revision that a client sends may have a digit more.
@@ -161,9 +161,7 @@ def _recover(tx: Tx, request: Request, decide: Decide, ids: IdSource) -> Mapping
 def _lock(tx: Tx, request: Request) -> _Held:
     """Every lock of a recovery command, in rank order (REC-6), and the authority as it is now."""
     namespace = request.principal.namespace
-    identity = instance_facts.identities(tx, [request.instance_id]).get(request.instance_id)
-    if identity is None or identity.namespace != namespace:
-        raise reject("INSTANCE_NOT_FOUND", f"there is no instance {request.instance_id}")
+    identity = identity_of(tx, namespace, request.instance_id)
     definition = definitions_of(tx, [identity.definition_id])[identity.definition_id]
     quotas = lock_quotas(
         tx,
@@ -171,7 +169,7 @@ def _lock(tx: Tx, request: Request) -> _Held:
         [(namespace, queue) for queue in definition.queues],
         between=lambda: locks.lock_operation_stripe(tx, namespace, request.idempotency_key),
     )
-    instance = instance_from_row(locks.lock_instances(tx, [request.instance_id])[0])
+    instance = hold_instance(tx, namespace, request.instance_id)
     locked = lock_gates_and_tasks(tx, [request.instance_id])
     _authorise(tx, request, definition.queues)
     return _Held(definition=definition, instance=instance, quotas=quotas, locked=locked)

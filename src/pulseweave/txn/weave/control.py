@@ -9,18 +9,17 @@ from typing import Any
 from pulseweave.core.identity import Permission, Principal
 from pulseweave.core.weave.control import ControlVerb, control
 from pulseweave.core.weave.plan import InstancePlan
-from pulseweave.kernel.errors import reject
 from pulseweave.kernel.ids import IdSource
 from pulseweave.store import locks
 from pulseweave.store.changes.audit import WorkflowAudit, insert_audits
 from pulseweave.store.engine import Database
-from pulseweave.store.facts import instances as facts
 from pulseweave.store.facts.tasks import running_deadlines
-from pulseweave.store.rows_weave import instance_from_row
+from pulseweave.store.facts.waits import armed_waits
 from pulseweave.store.tx import Tx
 from pulseweave.txn.identity import read_principal
 from pulseweave.txn.receipt import find_receipt, store_receipt
 from pulseweave.txn.unit import run
+from pulseweave.txn.weave.held import hold_instance, identity_of
 from pulseweave.txn.weave.quota import Quotas
 from pulseweave.txn.weave.settle import Decided, Make, Work, settle
 
@@ -45,11 +44,9 @@ def execute(database: Database, request: ControlRequest, *, ids: IdSource) -> Ma
 
 def _control(tx: Tx, request: ControlRequest, ids: IdSource) -> Mapping[str, Any]:
     namespace = request.principal.namespace
-    identity = facts.identities(tx, [request.instance_id]).get(request.instance_id)
-    if identity is None or identity.namespace != namespace:
-        raise reject("INSTANCE_NOT_FOUND", f"there is no instance {request.instance_id}")
+    identity_of(tx, namespace, request.instance_id)
     locks.lock_operation_stripe(tx, namespace, request.idempotency_key)
-    rows = locks.lock_instances(tx, [request.instance_id])
+    instance = hold_instance(tx, namespace, request.instance_id)
     principal = read_principal(tx, request.principal.credential_id, now=tx.now())
     refusal = principal.refuse_permission(Permission.WORKFLOWS_CONTROL)
     if refusal is not None:
@@ -82,7 +79,7 @@ def _control(tx: Tx, request: ControlRequest, ids: IdSource) -> Mapping[str, Any
         cause=request.verb.value,
         control=True,
     )
-    instances = {row.id: instance_from_row(row) for row in rows}
+    instances = {instance.id: instance}
     operation_id = ids.next()
     settled = settle(
         tx,
@@ -144,6 +141,11 @@ def _receipt(
             "deadlines_that_keep_running": {
                 "instance": after.deadline_at,
                 "tasks": running_deadlines(tx, after.id),
+                "waits": [
+                    {"step_key": wait.step_key, "kind": wait.kind.value, "at": wait.next_at}
+                    for wait in armed_waits(tx, [after.id])[after.id].values()
+                    if wait.next_at is not None
+                ],
             }
         }
     return {

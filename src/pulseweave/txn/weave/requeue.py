@@ -11,19 +11,17 @@ from pulseweave.core.identity import Principal
 from pulseweave.core.weave.draft import Draft
 from pulseweave.core.weave.inbox import Delivery, consume_all
 from pulseweave.core.weave.states import InboxState
-from pulseweave.kernel.errors import reject
 from pulseweave.kernel.ids import IdSource
-from pulseweave.store import locks
 from pulseweave.store.changes.audit import insert_audits
 from pulseweave.store.engine import Database
 from pulseweave.store.facts import instances as facts
 from pulseweave.store.facts.inbox import waiting_events
 from pulseweave.store.facts.stream import task_facts
 from pulseweave.store.facts.waits import queries_by_task
-from pulseweave.store.rows_weave import instance_from_row
 from pulseweave.store.tx import Tx
 from pulseweave.txn.admin.audit import admin_audit
 from pulseweave.txn.unit import run
+from pulseweave.txn.weave.held import hold_instance, identity_of
 from pulseweave.txn.weave.pump import lock_works
 from pulseweave.txn.weave.settle import Decided, Make, Work, settle
 
@@ -45,12 +43,9 @@ def execute(
 
 
 def _requeue(tx: Tx, principal: Principal, instance_id: str, ids: IdSource) -> Requeued:
-    identities = facts.identities(tx, [instance_id])
-    identity = identities.get(instance_id)
-    if identity is None or identity.namespace != principal.namespace:
-        raise reject("INSTANCE_NOT_FOUND", f"there is no instance {instance_id}")
-    quotas = lock_works(tx, identities)
-    instance = instance_from_row(locks.lock_instances(tx, [instance_id])[0])
+    identity = identity_of(tx, principal.namespace, instance_id)
+    quotas = lock_works(tx, {instance_id: identity})
+    instance = hold_instance(tx, principal.namespace, instance_id)
     events = waiting_events(tx, instance_id)
     if not events:
         return Requeued(0, 0)

@@ -18,17 +18,15 @@ from pulseweave.core.weave.wait import KeptSignal
 from pulseweave.kernel import canonical, limits
 from pulseweave.kernel.errors import Rejected, reject
 from pulseweave.kernel.ids import IdSource
-from pulseweave.store import locks
 from pulseweave.store.changes.waiting import insert_signal
 from pulseweave.store.engine import Database
-from pulseweave.store.facts import instances as facts
 from pulseweave.store.facts import waits as wait_facts
 from pulseweave.store.rows_waits import text_row
-from pulseweave.store.rows_weave import instance_from_row
 from pulseweave.store.tx import Tx
 from pulseweave.txn.identity import read_principal
 from pulseweave.txn.unit import run
 from pulseweave.txn.weave.catalogue import definitions_of
+from pulseweave.txn.weave.held import hold_instance, identity_of
 from pulseweave.txn.weave.pump import lock_works
 from pulseweave.txn.weave.settle import Decided, Make, Work, settle
 
@@ -68,12 +66,9 @@ def execute(database: Database, request: SignalRequest, *, ids: IdSource) -> Acc
 
 def _accept(tx: Tx, request: SignalRequest, ids: IdSource) -> Accepted:
     namespace = request.principal.namespace
-    identities = facts.identities(tx, [request.instance_id])
-    identity = identities.get(request.instance_id)
-    if identity is None or identity.namespace != namespace:
-        raise reject("INSTANCE_NOT_FOUND", f"there is no instance {request.instance_id}")
-    quotas = lock_works(tx, identities)
-    instance = instance_from_row(locks.lock_instances(tx, [request.instance_id])[0])
+    identity = identity_of(tx, namespace, request.instance_id)
+    quotas = lock_works(tx, {identity.id: identity})
+    instance = hold_instance(tx, namespace, request.instance_id)
     principal = read_principal(tx, request.principal.credential_id, now=tx.now())
     refusal = principal.refuse_permission(Permission.WORKFLOWS_SIGNAL)
     if refusal is not None:

@@ -16,9 +16,11 @@ from pulseweave.store.engine import Database
 from pulseweave.store.facts import definitions as definition_facts
 from pulseweave.store.facts import instances as facts
 from pulseweave.store.facts import queues as queue_facts
+from pulseweave.store.facts.tombstones import tombstones_by_key
 from pulseweave.store.tx import Tx
 from pulseweave.txn.unit import run
 from pulseweave.txn.weave.catalogue import definitions_of
+from pulseweave.txn.weave.held import pruned
 from pulseweave.txn.weave.quota import lock_quotas, quota_refusal
 
 
@@ -87,12 +89,16 @@ def _start_all(
     known = facts.instances_by_key(
         tx, namespace, [(request.definition, request.instance_key) for request in requests]
     )
+    gone = tombstones_by_key(tx, namespace, [(r.definition, r.instance_key) for r in requests])
     now = tx.now()
     for request in requests:
         key = (request.definition, request.instance_key)
         definition_id = resolved[request.definition, request.version]
         if key in known:
             outcomes.append(_found(known[key], request))
+            continue
+        if key in gone:
+            outcomes.append(pruned(*key, gone[key]))
             continue
         if definition_id is None:
             outcomes.append(_no_definition(request))
