@@ -305,3 +305,6 @@ HAPPY: dict[str, Make] = {
 NAMING = frozenset(
     {key for key in HAPPY if "_id}" in key or "{name}/versions" in key} | {"POST /inbox/requeue"}
 ) - {"PUT /definitions/{name}/versions/{version}"}
+
+#: All but the parts of a turn, which have its body and its way: for what takes long.
+DISTINCT = [key for key in HAPPY if "/worker/" not in key or key == "POST /worker/turn"]

@@ -6,10 +6,10 @@ import pytest
 
 from pulseweave.kernel import canonical, limits
 from pulseweave.wire.recovery import Receipt
-from tests.api.happy import HAPPY
+from tests.api.happy import DISTINCT, HAPPY
 from tests.api.world import BY_KEY, ApiWorld, task
 
-WITH_BODY = [key for key, endpoint in BY_KEY.items() if endpoint.body is not None]
+WITH_BODY = [key for key in DISTINCT if BY_KEY[key].body is not None]
 REVISIONS = [
     (key, field)
     for key, endpoint in BY_KEY.items()

@@ -173,6 +173,23 @@ def test_keys_of_work_have_a_length(each_world: ApiWorld) -> None:
         assert made[field] == "\0\ud800" + "😀" * 198
 
 
+def test_names_of_signals_must_fit(each_world: ApiWorld) -> None:
+    """Their correlation is stored as JSON, so any character will do."""
+    world = each_world
+    world.flow(task("a"), {"signal": "s", "name": "x" * 128})
+    path = f"/instances/{world.begin()}/signals"
+    before = world.everything()
+    for name in ("x" * 129, "😀" * 129, "a\0b", " a", "\ud800", ""):
+        answer = world.post(path, {"name": name}, key="k")
+        assert (answer.code, answer["pointer"]) == ("INVALID_COMMAND", "/name"), repr(name)
+    answer = world.post(path, {"name": "a", "correlation": "x" * 201}, key="k")
+    assert (answer.code, answer["pointer"]) == ("INVALID_COMMAND", "/correlation")
+    assert world.everything() == before
+    for n, name in enumerate(("x" * 128, "x" * 128)):
+        body = {"name": name, "correlation": "\0\ud800" + "😀" * 198, "payload": n}
+        assert world.post(path, body, key=f"{n}").status == 201
+
+
 def test_a_workers_label_is_cut(each_world: ApiWorld) -> None:
     made = each_world.create_task()
     lease = each_world.claim()

@@ -19,16 +19,14 @@ from pulseweave.api.endpoint import Endpoint
 from pulseweave.api.openapi import codes_of, document
 from pulseweave.kernel import canonical
 from pulseweave.kernel.codes import CODES
-from tests.api.happy import HAPPY
+from tests.api.happy import DISTINCT, HAPPY
 from tests.api.values import TEXTS, Allowed, nearly
 from tests.api.world import BY_KEY, NOBODY, ApiWorld, Asked
 
 DOCUMENT = document(__version__)
 COMPONENTS = DOCUMENT["components"]["schemas"]
 ALLOWED = Allowed(COMPONENTS)
-EXAMPLES = 12
-#: The parts of a turn have its body and its way.
-PARTS_OF_A_TURN = {key for key in BY_KEY if key.startswith("POST /worker/")} - {"POST /worker/turn"}
+EXAMPLES = 10
 
 
 def operation_of(key: str) -> dict[str, Any]:
@@ -144,7 +142,7 @@ def _said(value: object) -> str:
     return str(value).encode("utf-8", "replace").decode()
 
 
-@pytest.mark.parametrize("key", [key for key in BY_KEY if key not in PARTS_OF_A_TURN])
+@pytest.mark.parametrize("key", DISTINCT)
 def test_no_request_finds_a_fault(world: ApiWorld, key: str) -> None:
     happy = HAPPY[key](world)
     seen: set[str | None] = set()

@@ -128,6 +128,25 @@ def test_through_recovery(each_world: ApiWorld, sent: str) -> None:
     assert world.findings() == []
 
 
+def test_through_a_signal(each_world: ApiWorld, sent: str) -> None:
+    """Taken by a wait, and kept for one that comes later."""
+    world = each_world
+    later = {"signal": "b", "name": "later"}
+    world.flow({"signal": "a", "name": "now"}, later, output="${ steps.b.output }")
+    instance_id = world.begin()
+    path = f"/instances/{instance_id}/signals"
+    for name in ("later", "now"):
+        body = f'{{"name": "{name}", "payload": {sent}}}'
+        first = post(world, path, body, key=name)
+        again = post(world, path, body, key=name)
+        assert (again["id"], again["created"]) == (first["id"], False)
+    world.settle()
+    for step in ("a", "b"):
+        assert as_sent(world.step(instance_id, step)["output"], sent)
+    assert as_sent(world.look(instance_id)["output"], sent)
+    assert world.findings() == []
+
+
 def test_through_a_task_of_its_own(each_world: ApiWorld, sent: str) -> None:
     world = each_world
     body = f'{{"queue": "q", "handler": "do", "task_key": "t", "input": {sent}}}'

@@ -155,7 +155,7 @@ def test_a_failed_step_is_retried_and_continued(shell: Shell, client: Client) ->
 
 def test_a_database_that_is_down_or_old_is_said_so(shell: Shell) -> None:
     down = "postgresql://weave:hidden@127.0.0.1:1/weave"
-    told = shell.weave("server", "--database", down, code=7)
+    told = shell.weave("db", "check", "--database", down, code=7)
     assert "DATABASE_UNAVAILABLE" in told
     assert "hidden" not in told
     assert "does not answer" in shell.weave(

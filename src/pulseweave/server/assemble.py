@@ -12,6 +12,7 @@ from pulseweave.app.facade import Facade
 from pulseweave.kernel.check import InvariantViolation
 from pulseweave.kernel.clock import Clock, SystemClock
 from pulseweave.kernel.entropy import Entropy, SystemEntropy
+from pulseweave.kernel.errors import WeaveError
 from pulseweave.runtime.loop import Engine
 from pulseweave.runtime.steps import Steps
 from pulseweave.server.health import health_routes
@@ -60,7 +61,11 @@ def assemble(
     """Open the database, check its schema, and build what was asked for. Nothing runs yet."""
     known_clock, known_entropy = clock or SystemClock(), entropy or SystemEntropy()
     database = open_database(url, pool_size=pool_size, clock=known_clock)
-    check_schema(database)
+    try:
+        check_schema(database)
+    except WeaveError:
+        database.close()
+        raise
     core = Core(database=database, clock=known_clock, entropy=known_entropy)
     app = Facade(core)
     loops = Engine(Steps(database, core.ids, known_entropy, retention_ms)) if engine else None

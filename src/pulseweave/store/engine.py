@@ -131,6 +131,11 @@ def open_database(
     )
 
 
+def is_a_file(url: str) -> bool:
+    """Whether the database is a file of this machine, and no server that may be down for a time."""
+    return make_url(url).get_backend_name() == "sqlite"
+
+
 def _open_sqlite(url: URL, clock: Clock) -> Database:
     _check_version("SQLite", sqlite3.sqlite_version_info, sqlite.CAPABILITIES.version_min)
     memory = url.database in (None, "", ":memory:")
@@ -143,7 +148,7 @@ def _open_sqlite(url: URL, clock: Clock) -> Database:
         event.listen(engine, "connect", lambda connection, _: sqlite.prepare(connection))
         event.listen(engine, "begin", _begin_sqlite)
     register_clock(sqlite.CAPABILITIES)
-    with _reached(writer), writer.connect():
+    with reached(writer), writer.connect():
         pass
     return Database(
         url=url,
@@ -215,7 +220,7 @@ def _ask_the_rested(engine: Engine, clock: Clock) -> None:
 
 
 @contextmanager
-def _reached(engine: Engine) -> Iterator[None]:
+def reached(engine: Engine) -> Iterator[None]:
     """A database that doesn't answer is unavailable, told without its password."""
     try:
         yield
@@ -226,7 +231,7 @@ def _reached(engine: Engine) -> Iterator[None]:
 
 
 def _server_capabilities(engine: Engine, capabilities: Capabilities) -> Capabilities:
-    with _reached(engine), engine.connect() as connection:
+    with reached(engine), engine.connect() as connection:
         version = connection.dialect.server_version_info or (0,)
         found = capabilities
         if capabilities.name == "mariadb" and not getattr(connection.dialect, "is_mariadb", False):

@@ -13,7 +13,7 @@ from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
 from pulseweave.kernel.errors import WeaveError
-from pulseweave.store.engine import Database
+from pulseweave.store.engine import Database, reached
 
 
 def _config(database: Database) -> Config:
@@ -31,7 +31,7 @@ def newest_version() -> str:
 
 def current_version(database: Database) -> str | None:
     """The version of the database's schema; None when there is none yet."""
-    with database.writer.connect() as connection:
+    with reached(database.writer), database.writer.connect() as connection:
         return MigrationContext.configure(connection).get_current_revision()
 
 

@@ -2,6 +2,7 @@
 
 import logging
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -16,7 +17,8 @@ from pulseweave.kernel.entropy import SystemEntropy
 from pulseweave.kernel.ids import IdSource
 from pulseweave.server.assemble import assemble
 from pulseweave.server.serve import serve
-from pulseweave.store.engine import Database, open_database
+from pulseweave.server.waiting import assemble_when_reachable
+from pulseweave.store.engine import Database, is_a_file, open_database
 from pulseweave.store.migrate import upgrade
 from pulseweave.txn.admin.namespaces import create_namespace
 from pulseweave.txn.admin.tokens import TokenOrder, create_token
@@ -78,11 +80,16 @@ def server(
     ] = 8,
 ) -> None:
     """Run a server on a database that ``weave db upgrade`` has prepared. Any number of them may
-    run.
+    run. Where the database is down, it waits for it: alive, not ready.
     """
     _log()
     points.arm_from_environment()
-    assembly = assemble(database, api=role != "engine", engine=role != "api", pool_size=pool_size)
+    api, engine = role != "engine", role != "api"
+    make = partial(assemble, database, api=api, engine=engine, pool_size=pool_size)
+    if is_a_file(database):
+        assembly = make()  # a file that can't be opened now is a mistake, not an outage
+    else:
+        assembly = assemble_when_reachable(make, host=host, port=port, api=api)
 
     def ready(url: str) -> None:
         output.as_json({"ready": True, "url": url, "role": role})

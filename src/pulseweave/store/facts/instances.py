@@ -286,8 +286,12 @@ _SINCE = (
 
 
 def journal_since(tx: Tx, instance_id: str, revision: int) -> list[dict[str, Any]]:
-    """What happened since a revision, for whoever decided on an old one (REC-12)."""
-    rows = tx.rows(_SINCE, {"instance_id": instance_id, "revision": revision})
+    """What happened since a revision, for whoever decided on an old one (REC-12).
+
+    ``revision``: what a client sent; it may have a digit more than a column of eight bytes.
+    """
+    known = min(revision, 2**63 - 1)
+    rows = tx.rows(_SINCE, {"instance_id": instance_id, "revision": known})
     return [
         {
             "revision": str(row.revision),

@@ -38,9 +38,6 @@ from pulseweave.txn.weave.catalogue import definitions_of
 from pulseweave.txn.weave.held import hold_instance, identity_of
 from pulseweave.txn.weave.quota import Quotas, lock_quotas
 
-#: What a column of eight bytes holds; a revision that a client sends may have a digit more.
-REVISION_MAX = 2**63 - 1
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
@@ -191,8 +188,7 @@ def _with_journal(tx: Tx, request: Request, refusal: Rejected) -> Rejected:
     """A revision conflict carries the journal since the expected revision (REC-12)."""
     if refusal.code != "REVISION_CONFLICT":
         return refusal
-    expected = min(request.command.expected_revision, REVISION_MAX)
-    since = instance_facts.journal_since(tx, request.instance_id, expected)
+    since = instance_facts.journal_since(tx, request.instance_id, request.command.expected_revision)
     return refusal.with_detail(journal_since=since)
 
 
