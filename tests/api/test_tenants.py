@@ -4,11 +4,12 @@ from urllib.parse import quote
 
 import pytest
 
+from pulseweave.wire.recovery import Receipt
 from tests.api.happy import HAPPY
 from tests.api.world import BY_KEY, WHY, ApiWorld, task
 
 READING = [key for key, endpoint in BY_KEY.items() if endpoint.method == "GET"]
-KEYED = [key for key, endpoint in BY_KEY.items() if endpoint.keyed]
+KEYED = [key for key, endpoint in BY_KEY.items() if endpoint.answer is Receipt]
 
 
 def fill(world: ApiWorld) -> None:

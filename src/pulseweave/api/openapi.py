@@ -90,7 +90,7 @@ def codes_of(endpoint: Endpoint) -> list[str]:
         codes.append("OUTCOME_UNKNOWN")
     if endpoint.keyed:
         codes.append("IDEMPOTENCY_CONFLICT")
-    if "INSTANCE_NOT_FOUND" in codes:
+    if "INSTANCE_NOT_FOUND" in codes and "TASK_NOT_FOUND" not in codes:
         codes.append("INSTANCE_PRUNED")
     return list(dict.fromkeys(codes))
 
