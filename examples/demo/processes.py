@@ -5,7 +5,9 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from examples.provider.process import REPOSITORY, ProviderProcess
@@ -15,12 +17,25 @@ STOP_SECONDS_MAX = 20
 
 
 class Processes:
-    """Everything in one folder; ``close`` stops what still runs."""
+    """Everything in one folder; ``close`` stops what still runs.
 
-    def __init__(self, folder: Path, database: str | None = None) -> None:
+    ``handlers``: where the worker is, as in ``weave worker``. ``settings``: the server's, as
+    variables of its environment.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        database: str | None = None,
+        *,
+        handlers: str = "examples.orders.handlers:worker",
+        settings: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
         self.folder = folder
         self.database = database or f"sqlite:///{folder / 'weave.db'}"
         self.provider = ProviderProcess(folder / "ledger.db")
+        self._handlers = handlers
+        self._settings = settings
         self.url = ""
         self.token = ""
         self._port = "0"
@@ -44,7 +59,7 @@ class Processes:
             self._server = subprocess.Popen(  # noqa: S603
                 [*_WEAVE, "server", "--database", self.database, "--port", self._port],
                 cwd=REPOSITORY,
-                env={**os.environ, "WEAVE_DIE_AT": die_at},
+                env={**os.environ, **self._settings, "WEAVE_DIE_AT": die_at},
                 stdout=subprocess.PIPE,
                 stderr=log,
                 text=True,
@@ -80,7 +95,7 @@ class Processes:
         return code
 
     def start_worker(self, *, die_at: str = "") -> int:
-        """A worker with the order handlers; its pid."""
+        """A worker with the handlers; its pid."""
         environment = {
             **os.environ,
             "WEAVE_URL": self.url,
@@ -90,7 +105,7 @@ class Processes:
         }
         with self._log("worker").open("ab") as log:
             self._worker = subprocess.Popen(  # noqa: S603
-                [*_WEAVE, "worker", "examples.orders.handlers:worker"],
+                [*_WEAVE, "worker", self._handlers],
                 cwd=REPOSITORY,
                 env=environment,
                 stdout=log,

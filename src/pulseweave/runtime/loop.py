@@ -17,6 +17,8 @@ from pulseweave.runtime.steps import Steps
 log = logging.getLogger("pulseweave.engine")
 
 REST_MS_MAX = 10_000
+LOST_WAITS_REST_MS = 60_000
+PRUNE_REST_MS = 60_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,16 +68,19 @@ class _Loop:
 
 
 class Engine:
-    """All loops of one process. Any number of processes may run them over one database."""
+    """All loops of one process. Any number of processes may run them over one database.
 
-    def __init__(self, steps: Steps) -> None:
+    ``lost_waits_rest_ms``: how long the search for lost waits (WEA-19) rests; it reads much.
+    """
+
+    def __init__(self, steps: Steps, *, lost_waits_rest_ms: int = LOST_WAITS_REST_MS) -> None:
         duties = (
             Duty("pump", steps.pump, 200, "partition"),
             Duty("wake", steps.wake, 250, "instance"),
             Duty("sweep", steps.sweep, 500, None),
             Duty("promote", steps.promote, 1000, "key"),
-            Duty("prune", steps.prune, 60_000, None),
-            Duty("lost-waits", steps.find_lost_waits, 60_000, None),
+            Duty("prune", steps.prune, PRUNE_REST_MS, None),
+            Duty("lost-waits", steps.find_lost_waits, lost_waits_rest_ms, None),
         )
         self._loops = [_Loop(duty) for duty in duties]
         steps.database.on_hints.append(self._heard)

@@ -13,7 +13,7 @@ from pulseweave.kernel.check import InvariantViolation
 from pulseweave.kernel.clock import Clock, SystemClock
 from pulseweave.kernel.entropy import Entropy, SystemEntropy
 from pulseweave.kernel.errors import WeaveError
-from pulseweave.runtime.loop import Engine
+from pulseweave.runtime.loop import LOST_WAITS_REST_MS, Engine
 from pulseweave.runtime.steps import Steps
 from pulseweave.server.health import health_routes
 from pulseweave.store.engine import Database, open_database
@@ -54,6 +54,7 @@ def assemble(
     api: bool = True,
     engine: bool = True,
     pool_size: int = 8,
+    lost_waits_rest_ms: int = LOST_WAITS_REST_MS,
     clock: Clock | None = None,
     entropy: Entropy | None = None,
     retention_ms: int | None = None,
@@ -68,7 +69,8 @@ def assemble(
         raise
     core = Core(database=database, clock=known_clock, entropy=known_entropy)
     app = Facade(core)
-    loops = Engine(Steps(database, core.ids, known_entropy, retention_ms)) if engine else None
+    steps = Steps(database, core.ids, known_entropy, retention_ms)
+    loops = Engine(steps, lost_waits_rest_ms=lost_waits_rest_ms) if engine else None
     threads = max(4, pool_size)
     asgi = make_asgi(app, threads=threads, extra=health_routes(app, loops)) if api else None
     return Assembly(database=database, app=app, asgi=asgi, engine=loops)

@@ -7,14 +7,17 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from cyclopts import Parameter
+from cyclopts.validators import Number
 
 from pulseweave.cli import output
+from pulseweave.cli.commands.database import retention
 from pulseweave.cli.options import DEFAULT_DATABASE, DatabaseUrl
 from pulseweave.core.identity import Permission
 from pulseweave.kernel import points
 from pulseweave.kernel.clock import SystemClock
 from pulseweave.kernel.entropy import SystemEntropy
 from pulseweave.kernel.ids import IdSource
+from pulseweave.runtime.loop import LOST_WAITS_REST_MS
 from pulseweave.server.assemble import assemble
 from pulseweave.server.serve import serve
 from pulseweave.server.waiting import assemble_when_reachable
@@ -24,6 +27,15 @@ from pulseweave.txn.admin.namespaces import create_namespace
 from pulseweave.txn.admin.tokens import TokenOrder, create_token
 
 Role = Literal["all", "api", "engine"]
+LostWaitsRest = Annotated[
+    int,
+    Parameter(
+        name="--lost-waits-rest-ms",
+        help="how long the search for lost waits rests between two looks",
+        env_var="WEAVE_LOST_WAITS_REST_MS",
+        validator=Number(gte=1),
+    ),
+]
 
 
 def dev(
@@ -32,6 +44,7 @@ def dev(
     host: str = "127.0.0.1",
     port: int = 8420,
     token_file: Annotated[Path | None, Parameter(help="write the token here too, mode 600")] = None,
+    lost_waits_rest_ms: LostWaitsRest = LOST_WAITS_REST_MS,
 ) -> None:
     """Everything in one process on one SQLite file, with a token for all of it."""
     _log()
@@ -50,7 +63,8 @@ def dev(
         output.out.print(f"  export WEAVE_TOKEN={token}", soft_wrap=True)
         sys.stdout.flush()
 
-    serve(assemble(database), host=host, port=port, on_ready=ready)
+    made = assemble(database, lost_waits_rest_ms=lost_waits_rest_ms)
+    serve(made, host=host, port=port, on_ready=ready)
 
 
 def _dev_token(database: Database) -> str:
@@ -78,6 +92,11 @@ def server(
     pool_size: Annotated[
         int, Parameter(help="database connections for writes, and again for reads")
     ] = 8,
+    lost_waits_rest_ms: LostWaitsRest = LOST_WAITS_REST_MS,
+    keep_ended: Annotated[
+        str | None,
+        Parameter(help="prune instances that ended longer ago, like 90d; without it none is"),
+    ] = None,
 ) -> None:
     """Run a server on a database that ``weave db upgrade`` has prepared. Any number of them may
     run. Where the database is down, it waits for it: alive, not ready.
@@ -85,7 +104,15 @@ def server(
     _log()
     points.arm_from_environment()
     api, engine = role != "engine", role != "api"
-    make = partial(assemble, database, api=api, engine=engine, pool_size=pool_size)
+    make = partial(
+        assemble,
+        database,
+        api=api,
+        engine=engine,
+        pool_size=pool_size,
+        lost_waits_rest_ms=lost_waits_rest_ms,
+        retention_ms=retention(keep_ended) if keep_ended is not None else None,
+    )
     if is_a_file(database):
         assembly = make()  # a file that can't be opened now is a mistake, not an outage
     else:
