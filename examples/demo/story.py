@@ -4,18 +4,18 @@ It ends with a failure when the ledger or the instances say otherwise than they 
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from threading import Event
 from typing import Any
 
 from rich.console import Console
 from rich.panel import Panel
-from rich.table import Table
 
 from examples.demo.processes import Processes
 from examples.provider.client import Provider
 from pulseweave import Client
 from pulseweave.cli.commands.workflows import _tree
+from pulseweave.cli.output import in_columns
 from pulseweave.sdk.retry import ENDED
 from pulseweave.wire import sources
 from pulseweave.wire.recovery import ReviewItem
@@ -139,24 +139,18 @@ class Story:
         counts = dict.fromkeys(self.runs, 0)
         for charge in charges:
             counts[charge["order_id"]] += 1
-        table = Table("ORDER", "STATE", "CHARGES", box=None, header_style="bold")
         states = {order_id: self._state(run) for order_id, run in self.runs.items()}
-        for order_id, state in states.items():
-            table.add_row(order_id, state, str(counts[order_id]))
-        self.console.print(table)
-        audit = Table(
-            "AT", "LAYER", "OPERATION", "ACTOR", "REASON", "EVIDENCE", box=None, header_style="bold"
+        self._table(
+            ("ORDER", "STATE", "CHARGES"),
+            [(order_id, state, counts[order_id]) for order_id, state in states.items()],
         )
-        for entry in self.client.instances.audit(self.runs[LOST]):
-            audit.add_row(
-                entry.at[11:19],
-                entry.layer,
-                entry.operation,
-                entry.actor,
-                str(entry.reason),
-                str(entry.evidence_ref),
-            )
-        self.console.print(audit)
+        self._table(
+            ("AT", "LAYER", "OPERATION", "ACTOR", "EVIDENCE"),
+            [
+                (entry.at[11:19], entry.layer, entry.operation, entry.actor, entry.evidence_ref)
+                for entry in self.client.instances.audit(self.runs[LOST])
+            ],
+        )
         wrong = {o: n for o, n in counts.items() if n != 1}
         unfinished = {o: s for o, s in states.items() if s != "SUCCEEDED"}
         if wrong or unfinished:
@@ -170,6 +164,9 @@ class Story:
 
     def _say(self, line: str, style: str = "") -> None:
         self.console.print(f"  {line}", style=style)
+
+    def _table(self, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+        self.console.print(in_columns(columns, rows, width=self.console.width), crop=False)
 
     def _show(self, instance_id: str) -> None:
         self.console.print(_tree(self.client.instances.get(instance_id)))

@@ -85,15 +85,40 @@ def state(word: str) -> Text:
     return Text(f"{mark} {word}".strip(), style=style)
 
 
-def table(
-    columns: Sequence[str], rows: Iterable[Sequence[Any]], *, title: str | None = None
-) -> None:
-    made = Table(*columns, title=title, box=None, pad_edge=False, header_style="bold")
-    count = 0
-    for row in rows:
-        made.add_row(*(cell if isinstance(cell, Text) else Text(str(cell)) for cell in row))
-        count += 1
-    out.print(made) if count else out.print("nothing to show", style="dim")
+#: Columns of ids, which people copy into the next command: never cut nor broken.
+WHOLE = frozenset({"ID", "INSTANCE", "TASK", "EVIDENCE"})
+#: What other columns may shrink to before their words are broken.
+SHRUNK_CHARS = 20
+GAP_CHARS = 2
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+    """Print rows in columns, or that there are none."""
+    known = list(rows)
+    if known:
+        out.print(in_columns(columns, known, width=out.width), crop=False)
+    else:
+        out.print("nothing to show", style="dim")
+
+
+def in_columns(columns: Sequence[str], rows: Sequence[Sequence[Any]], *, width: int) -> Table:
+    """Rows in columns, to be printed uncropped on a screen of ``width`` characters. Where it is
+    narrow, words wrap in their column and ids stay whole: then lines are longer than the screen.
+    """
+    cells = [[cell if isinstance(cell, Text) else Text(str(cell)) for cell in row] for row in rows]
+    made = Table(box=None, pad_edge=False, header_style="bold")
+    needed = 0
+    for name, column in zip(columns, zip(*cells, strict=True), strict=True):
+        longest = max(len(name), *(cell.cell_len for cell in column))
+        whole = name in WHOLE
+        least = longest if whole else min(longest, SHRUNK_CHARS)
+        made.add_column(name, no_wrap=whole, overflow="fold", min_width=least)
+        needed += least + GAP_CHARS
+    for row in cells:
+        made.add_row(*row)
+    if needed > width:
+        made.width = needed  # else the columns would be cut to the screen, ids too
+    return made
 
 
 def step_tree(steps: StepView, title: Text) -> Tree:

@@ -93,7 +93,8 @@ class Waiting(Scene):
         if not poll:
             plain["task_id"] = None
         step = leaf(self.step, **{**plain, **self.leaf})
-        told = [history(step, self.phase, rows=self.rows, **self.task)] if poll else []
+        asked = {"handler": "ask", **self.spec}
+        told = [history(step, self.phase, spec=asked, rows=self.rows, **self.task)] if poll else []
         facts = known(
             instance(self.state, **self.at),
             compiled(self.document),

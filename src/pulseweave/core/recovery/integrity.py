@@ -124,7 +124,11 @@ def _definition_problems(
     node = query_node(facts.base.definition.leaves[leaf.node_key])
     if node is None or not histories:
         yield f"step {leaf.step_key} has a task that the definition doesn't tell of"
-        return
+    else:
+        yield from _order_problems(node, histories)
+
+
+def _order_problems(node: TaskNode, histories: list[TaskHistory]) -> Iterator[str]:
     task, spec = histories[0].task, histories[0].spec
     told = (spec.handler, spec.backoff, task.queue, task.priority, task.effect)
     if told != (node.handler, node.backoff, node.queue, node.priority, node.effect) or (
