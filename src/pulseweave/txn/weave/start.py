@@ -94,14 +94,9 @@ def _start_all(
     for request in requests:
         key = (request.definition, request.instance_key)
         definition_id = resolved[request.definition, request.version]
-        if key in known:
-            outcomes.append(_found(known[key], request))
-            continue
-        if key in gone:
-            outcomes.append(pruned(*key, gone[key]))
-            continue
-        if definition_id is None:
-            outcomes.append(_no_definition(request))
+        if key in known or key in gone or definition_id is None:
+            there = known.get(key)
+            outcomes.append(_found(there, request) if there else _refused(request, gone.get(key)))
             continue
         definition = definitions[definition_id]
         refusal = check_input(definition, request.input)
@@ -162,6 +157,9 @@ def _found(instance: Instance, request: StartRequest) -> Outcome:
     )
 
 
-def _no_definition(request: StartRequest) -> Rejected:
+def _refused(request: StartRequest, pruned_id: str | None) -> Rejected:
+    """Its key is that of a pruned instance, or there is no such definition."""
+    if pruned_id is not None:
+        return pruned(request.definition, request.instance_key, pruned_id)
     version = "" if request.version is None else f" version {request.version}"
     return reject("DEFINITION_NOT_FOUND", f"there is no definition {request.definition}{version}")
