@@ -10,6 +10,8 @@ from threading import Thread
 import httpx2
 
 from pulseweave.core.identity import Permission
+from pulseweave.kernel.clock import Clock
+from pulseweave.runtime.steps import Steps
 from pulseweave.server.assemble import assemble
 from pulseweave.store.engine import open_database
 from pulseweave.store.migrate import upgrade
@@ -18,13 +20,15 @@ from pulseweave.txn.admin.tokens import TokenOrder, create_token
 
 
 class Embedded:
-    """An engine and an API in this process. ``send`` is the SDK's transport."""
+    """An engine and an API in this process. ``send`` is the SDK's transport. Without ``engine`` the
+    caller takes its steps himself (``steps``), as a test with a clock of its own does.
+    """
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, *, clock: Clock | None = None, engine: bool = True) -> None:
         database = open_database(url)
         upgrade(database)
         database.close()
-        self._assembly = assemble(url)
+        self._assembly = assemble(url, clock=clock, engine=engine)
         core = self._assembly.app.core
         create_namespace(core.database, "default")
         order = TokenOrder(
@@ -46,6 +50,10 @@ class Embedded:
         self._http = httpx2.AsyncClient(
             transport=httpx2.ASGITransport(app=self._assembly.api), base_url="http://embedded"
         )
+
+    def steps(self) -> Steps:
+        core = self._assembly.app.core
+        return Steps(core.database, core.ids, core.entropy)
 
     def send(
         self,

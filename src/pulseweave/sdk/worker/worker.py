@@ -11,13 +11,13 @@ import os
 import platform
 import signal
 import threading
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from inspect import iscoroutinefunction
 from pathlib import Path
-from types import FrameType
+from types import FrameType, MappingProxyType
 from typing import Any, Literal, TypeVar
 
 from pulseweave.kernel.clock import SystemClock
@@ -42,7 +42,9 @@ BEAT_REST_MS = 100
 
 
 @dataclass(frozen=True, slots=True)
-class _Registered:
+class Registered:
+    """A handler as it was registered."""
+
     function: Callable[..., Any]
     start: Start
     is_async: bool
@@ -74,7 +76,7 @@ def _run_loop(loop: asyncio.AbstractEventLoop) -> None:
 class _Execution:
     """What the shell keeps beside a slot: the handler's context and the waiting ``ctx.start()``."""
 
-    def __init__(self, slot: Slot, registered: _Registered, worker: "Worker") -> None:
+    def __init__(self, slot: Slot, registered: Registered, worker: "Worker") -> None:
         self.slot = slot
         self.registered = registered
         self.refused: tuple[str, str] | None = None
@@ -114,7 +116,7 @@ class Worker:
         self._drain_timeout_s = drain_timeout
         self._claim_wait_ms = int(claim_wait * 1000)
         self._clock = SystemClock()
-        self._handlers: dict[str, _Registered] = {}
+        self._handlers: dict[str, Registered] = {}
         self._slots = Slots(concurrency)
         self._executions: dict[str, _Execution] = {}
         self._stopping = threading.Event()
@@ -135,10 +137,15 @@ class Worker:
         def register(function: Handler) -> Handler:
             if name in self._handlers:
                 raise ValueError(f"handler {name} is registered twice")
-            self._handlers[name] = _Registered(function, start, iscoroutinefunction(function))
+            self._handlers[name] = Registered(function, start, iscoroutinefunction(function))
             return function
 
         return register
+
+    @property
+    def handlers(self) -> Mapping[str, Registered]:
+        """The handlers by name; ``pulseweave.testing`` runs them without threads."""
+        return MappingProxyType(self._handlers)
 
     # --- running ---------------------------------------------------------------------------------
 
