@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from pulseweave.core.weave.advance import advance
-from pulseweave.core.weave.draft import Draft
+from pulseweave.core.weave.draft import Draft, InstanceFacts
 from pulseweave.core.weave.due import collect_due
 from pulseweave.core.weave.leaf import OutputRef
 from pulseweave.core.weave.place import item_of, key_at, path_of
@@ -26,7 +26,7 @@ from pulseweave.kernel import canonical, limits
 from pulseweave.kernel.check import InvariantViolation
 from pulseweave.kernel.instant import format_at
 from tests.core.weave.definition.documents import compiled, task
-from tests.core.weave.facts import CANCEL, NOW, SECOND, draft, instance
+from tests.core.weave.facts import CANCEL, NOW, SECOND, draft, ids, instance
 
 ROUTE: dict[str, Any] = {
     "choice": "route",
@@ -312,3 +312,82 @@ def test_what_meets_no_contract_of_that_name_is_refused_at_the_door() -> None:
     unknown = refuse_payload(definition, "sent", {})
     assert unknown is not None
     assert (unknown.detail["pointer"], unknown.detail["signals"]) == ("/name", ["paid"])
+
+
+@pytest.mark.rule("WEA-10")
+def test_a_polls_final_signal_is_one_that_its_definition_waits_for() -> None:
+    asked = {
+        "poll": "ask",
+        "queue": "work",
+        "handler": "ask",
+        "interval": "1s",
+        "max_rounds": 2,
+        "mapping": {"path": "/s", "pending": [1], "succeeded": [2]},
+    }
+    assert signal_names(compiled({**asked, "final_signal": {"name": "ready"}})) == {"ready"}
+    assert signal_names(compiled(asked)) == frozenset()
+    final = compiled({**asked, "final_signal": {"name": "ready"}})
+    assert refuse_payload(final, "ready", 1) is None
+
+
+# --- across decisions -----------------------------------------------------------------------------
+
+
+def next_decision(at: Draft, **payloads: object) -> Draft:
+    """The plan is written, and the next decision begins from its rows."""
+    plan = at.finish(actor="engine", cause="TEST")
+    known = InstanceFacts(
+        definition=at.definition,
+        instance=plan.after,
+        leaves=dict(at.leaves),
+        waits={wait.id: wait for wait in at.waits.values() if wait.armed},
+        scopes=dict(at.scopes),
+        payloads={**at.payloads, **payloads},
+    )
+    return Draft(known, now=at.now, new_id=ids("later"))
+
+
+@pytest.mark.rule("WEA-4", "WEA-2")
+def test_a_decision_that_moves_a_map_tells_so_and_one_that_does_not_is_silent() -> None:
+    at = next_decision(advanced([5, 6, 7], EACH, {"timer": "nap", "for": "1h"}))
+    advance(at)
+    assert at.finish(actor="engine", cause="TEST").journal is None
+    finish_step(at, "one[0]", "a")
+    plan = at.finish(actor="engine", cause="AGAIN")
+    (change,) = plan.scopes
+    assert change.before is not None
+    assert (change.after.revision, change.after.open) == (change.before.revision + 1, (1, 2))
+    assert plan.journal is not None
+    told = [c for c in canonical.parse(plan.journal.changes) if c["row"] == "scope"]
+    assert told[0]["set"] == {"entered": 3, "open": [1, 2], "revision": 2}
+
+
+@pytest.mark.rule("WEA-2")
+def test_items_that_have_nothing_to_do_are_done_at_once() -> None:
+    body = {"choice": "pick", "cases": [{"when": "${ n > 1 }", "steps": [task("one")]}], "else": []}
+    at = advanced([0, 5, 0], {"map": "all", "as": "n", "items": "${input}", "steps": [body]})
+    assert set(at.leaves) == {"one[1]"}
+    scope = at.scopes["all"]
+    assert (scope.entered, scope.open) == (3, (1,))
+
+
+@pytest.mark.rule("WEA-2")
+@pytest.mark.parametrize(
+    "behind",
+    [
+        {"choice": "c", "cases": [{"when": "${ steps.a.output }", "steps": [task("b")]}]},
+        {"map": "m", "items": "${ steps.a.output }", "steps": [task("b")]},
+    ],
+)
+def test_what_a_choice_or_map_reads_is_asked_for(behind: dict[str, Any]) -> None:
+    at = advanced({}, task("a"), behind)
+    finish_step(at, "a", True)
+    at = advanced({}, task("a"), behind)
+    step = replace(
+        at.leaves["a"],
+        state=LeafState.SUCCEEDED,
+        output=OutputRef(source=OutputSource.TASK, id="t", digest=canonical.digest("true")),
+    )
+    at.set_leaf(step)
+    advance(at)
+    assert (at.missing, at.scopes) == ({"a"}, {})

@@ -104,6 +104,16 @@ def test_a_poll_asks_again_an_interval_after_a_pending_answer(mapping: Any) -> N
     assert at.tasks[-1].spec.input == '{"status":"READY"}'
 
 
+@pytest.mark.rule("WEA-9")
+def test_a_round_is_not_asked_before_what_it_reads_is_loaded() -> None:
+    at = polled()
+    answered(at, "WAIT")
+    at.now += 10 * SECOND
+    at.payloads = {}
+    advance(at)
+    assert (at.missing, at.leaves["ask"].round, len(at.tasks)) == ({""}, 1, 1)
+
+
 @pytest.mark.rule("WEA-9", "WEA-8")
 def test_an_answer_that_means_failed_fails_the_step_with_it() -> None:
     at = polled()
@@ -242,6 +252,9 @@ def test_a_final_signal_is_an_answer_and_the_query_is_superseded(
     final = state is not LeafState.NEEDS_REVIEW
     assert at.cancelled == ({query} if final else set())
     assert at.instance.superseded == (1 if final else 0)
+    plan = at.finish(actor="someone", cause="SIGNAL")
+    assert plan.cancels(query or "") is final or plan.cancel_tasks
+    assert plan.touches_tasks
 
 
 @pytest.mark.rule("WEA-9", "WEA-15")

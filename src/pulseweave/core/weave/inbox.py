@@ -319,8 +319,7 @@ def _collect_superseded(draft: Draft, event: StreamEvent, leaf: Leaf) -> None:
     state = TaskState(event.kind.value)
     draft.set_leaf(replace(leaf, task_revision=event.task_revision, task_state=state))
     if state is TaskState.NEEDS_REVIEW:
-        if not draft.instance.ended:
-            draft.enter_review()
+        draft.enter_review()
         return
     draft.instance = replace(draft.instance, superseded=draft.instance.superseded - 1)
 
