@@ -19,8 +19,8 @@ STOP_SECONDS_MAX = 20
 class Processes:
     """Everything in one folder; ``close`` stops what still runs.
 
-    ``handlers``: where the worker is, as in ``weave worker``. ``settings``: the server's, as
-    variables of its environment.
+    ``settings``: the server's, as variables of its environment. ``handlers``: where the next worker
+    is, as ``weave worker`` wants it.
     """
 
     def __init__(
@@ -28,13 +28,12 @@ class Processes:
         folder: Path,
         database: str | None = None,
         *,
-        handlers: str = "examples.orders.handlers:worker",
         settings: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         self.folder = folder
         self.database = database or f"sqlite:///{folder / 'weave.db'}"
         self.provider = ProviderProcess(folder / "ledger.db")
-        self._handlers = handlers
+        self.handlers = "examples.orders.handlers:worker"
         self._settings = settings
         self.url = ""
         self.token = ""
@@ -105,7 +104,7 @@ class Processes:
         }
         with self._log("worker").open("ab") as log:
             self._worker = subprocess.Popen(  # noqa: S603
-                [*_WEAVE, "worker", self._handlers],
+                [*_WEAVE, "worker", self.handlers],
                 cwd=REPOSITORY,
                 env=environment,
                 stdout=log,

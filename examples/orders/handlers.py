@@ -11,12 +11,11 @@ Set PROVIDER_URL, WEAVE_URL and WEAVE_TOKEN, then: ``weave worker examples.order
 """
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
-from examples.provider.client import Provider, ProviderRefused, RequestNotSent
-from pulseweave import Client, TaskFailed, Worker
+from examples.outcomes import known_failures
+from examples.provider.client import Provider
+from pulseweave import Client, Worker
 
 provider = Provider(os.environ["PROVIDER_URL"])
 client = Client(os.environ["WEAVE_URL"], token=os.environ["WEAVE_TOKEN"])
@@ -51,14 +50,3 @@ def notify(ctx: Any, order: dict[str, Any]) -> dict[str, Any]:
 def ship(ctx: Any, order: dict[str, Any]) -> dict[str, Any]:
     with known_failures():
         return provider.ship(order["order_id"], key=order["order_id"], attempt=ctx.attempt)
-
-
-@contextmanager
-def known_failures() -> Iterator[None]:
-    """Turns what is known to have had no effect into ``TaskFailed``."""
-    try:
-        yield
-    except ProviderRefused as refused:
-        raise TaskFailed(refused.code.upper(), refused.message, retryable=False) from refused
-    except RequestNotSent as not_sent:
-        raise TaskFailed("PROVIDER_DOWN", str(not_sent), retryable=True) from not_sent

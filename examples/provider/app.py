@@ -16,6 +16,7 @@ from starlette.routing import Route
 from examples.provider.bodies import FIELDS, QUERY, check, parse
 from examples.provider.faults import Fault, Faults, Held, Holds, Mode, Stopping, Wanted
 from examples.provider.ledger import EFFECTS, Call, Ledger, Refused, Row
+from examples.provider.provisioning import STATUS, Plan, Plans, status
 from examples.provider.server import NoAnswer
 
 LATE_MS_DEFAULT = 1_000
@@ -32,6 +33,7 @@ class ProviderApp:
     def __init__(self, ledger_path: Path) -> None:
         self._ledger = Ledger(ledger_path)
         self._faults = Faults()
+        self._plans = Plans()
         self._holds = Holds()
         self.asgi = Starlette(
             routes=[
@@ -44,6 +46,9 @@ class ProviderApp:
                 Route("/faults", self._clear_faults, methods=["DELETE"]),
                 Route("/faults/release", self._release, methods=["POST"]),
                 Route("/faults/wait", self._wait),
+                Route("/plans", self._show_plans),
+                Route("/plans", self._set_plan, methods=["POST"]),
+                Route("/clusters/{cluster_id}/status", self._status),
                 Route("/{kinds}", self._apply, methods=["POST"]),
                 Route("/{kinds}", self._list),
                 Route("/{kinds}/{effect_id}", self._show),
@@ -91,7 +96,7 @@ class ProviderApp:
             charge_id = body["charge_id"]
             charge = _existing(self._ledger.find("charge", charge_id), "charge", charge_id)
             body |= {name: charge[name] for name in FIELDS["charge"]}
-        content = dict.fromkeys(("order_id", "amount", "currency", "charge_id"))
+        content = dict.fromkeys(("order_id", "amount", "currency", "charge_id", "machine"))
         return {"kind": kind, **content, **body}
 
     async def _list(self, request: Request) -> Response:
@@ -115,6 +120,18 @@ class ProviderApp:
 
         fault = self._faults.meet(QUERY, order_id)
         return await self._perform(_call(request, QUERY, order_id), fault, act)
+
+    async def _status(self, request: Request) -> Response:
+        cluster_id = request.path_params["cluster_id"]
+        cluster = self._ledger.find("cluster", cluster_id)
+        order_id = None if cluster is None else cluster["order_id"]
+
+        def act(request_id: int) -> Response:
+            known = _existing(cluster, "cluster", cluster_id)
+            return JSONResponse(status(self._ledger, self._plans, known, request_id=request_id))
+
+        fault = self._faults.meet(STATUS, order_id)
+        return await self._perform(_call(request, STATUS, order_id), fault, act)
 
     async def _perform(self, call: Call, fault: Fault | None, act: Act) -> Response:
         """Note the request, then do what it asks for, or what its fault makes of it."""
@@ -156,6 +173,15 @@ class ProviderApp:
         wanted = check(request.query_params, (), ("kind", "order_id"))
         requests = self._ledger.requests(wanted.get("kind"), wanted.get("order_id"))
         return JSONResponse({"requests": requests})
+
+    # --- how clusters come about ------------------------------------------------------------------
+
+    async def _show_plans(self, _request: Request) -> Response:
+        return JSONResponse({"plans": self._plans.shown()})
+
+    async def _set_plan(self, request: Request) -> Response:
+        self._plans.add(Plan(**parse(await request.body(), (), ("order_id", "pending", "end"))))
+        return JSONResponse({"plans": self._plans.shown()}, 201)
 
     # --- faults -----------------------------------------------------------------------------------
 
@@ -215,7 +241,7 @@ def _existing(effect: Row | None, kind: str, effect_id: str) -> Row:
 
 def _shown(effect: Row) -> Row:
     """An effect as customers see it: with the id under its kind's name."""
-    names = ("order_id", "amount", "currency", "charge_id", "applied_at")
+    names = ("order_id", "amount", "currency", "charge_id", "machine", "applied_at")
     content = {name: effect[name] for name in names if effect[name] is not None}
     return {f"{effect['kind']}_id": effect["id"], **content}
 

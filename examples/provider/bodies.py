@@ -6,15 +6,19 @@ from typing import Any
 
 from examples.provider.faults import Mode
 from examples.provider.ledger import EFFECTS, Refused
+from examples.provider.provisioning import STATUS, End
 
 #: The kind of the requests that only read.
 QUERY = "query"
 FIELDS = dict.fromkeys(EFFECTS, ("order_id",)) | {
     "charge": ("order_id", "amount", "currency"),
+    "transfer": ("order_id", "amount", "currency"),
     "refund": ("charge_id",),
+    "configuration": ("order_id", "machine"),
 }
-_KINDS = (*EFFECTS, QUERY)
+_KINDS = (*EFFECTS, QUERY, STATUS)
 _MODES = tuple(mode.value for mode in Mode)
+_ENDS = tuple(end.value for end in End)
 
 
 def _is_text(value: Any) -> bool:
@@ -32,6 +36,9 @@ def _is_currency(value: Any) -> bool:
 #: Field → whether a value has the right form, and how to say what that is.
 _FORMS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "order_id": (_is_text, "a text of 1 to 200 characters"),
+    "machine": (_is_text, "a text of 1 to 200 characters"),
+    "pending": (lambda value: _is_integer(value, 0, 10**6), "an integer from 0"),
+    "end": (lambda value: value in _ENDS, f"one of {', '.join(_ENDS)}"),
     "charge_id": (_is_text, "a text of 1 to 200 characters"),
     "amount": (
         lambda value: _is_integer(value, 1, 10**12),

@@ -84,6 +84,18 @@ class Provider:
         body = {"order_id": order_id, "amount": amount, "currency": currency}
         return self._apply("/charges", body, key, attempt)
 
+    def transfer(
+        self,
+        order_id: str,
+        amount: int,
+        currency: str,
+        *,
+        key: str | None = None,
+        attempt: int | None = None,
+    ) -> Json:
+        body = {"order_id": order_id, "amount": amount, "currency": currency}
+        return self._apply("/transfers", body, key, attempt)
+
     def refund(self, charge_id: str, *, key: str | None = None, attempt: int | None = None) -> Json:
         return self._apply("/refunds", {"charge_id": charge_id}, key, attempt)
 
@@ -95,6 +107,25 @@ class Provider:
 
     def ship(self, order_id: str, *, key: str | None = None, attempt: int | None = None) -> Json:
         return self._apply("/shipments", {"order_id": order_id}, key, attempt)
+
+    def request_cluster(
+        self, order_id: str, *, key: str | None = None, attempt: int | None = None
+    ) -> Json:
+        return self._apply("/clusters", {"order_id": order_id}, key, attempt)
+
+    def status(self, cluster_id: str, *, attempt: int | None = None) -> Json:
+        """``{cluster_id, order_id, status}``; status PENDING, READY or BROKEN."""
+        headers = {} if attempt is None else {"Attempt": str(attempt)}
+        return self._ask("GET", f"/clusters/{cluster_id}/status", headers=headers)
+
+    def configure(
+        self, order_id: str, machine: str, *, key: str | None = None, attempt: int | None = None
+    ) -> Json:
+        body = {"order_id": order_id, "machine": machine}
+        return self._apply("/configurations", body, key, attempt)
+
+    def monitor(self, order_id: str, *, key: str | None = None, attempt: int | None = None) -> Json:
+        return self._apply("/monitors", {"order_id": order_id}, key, attempt)
 
     def charges(self, order_id: str) -> list[Json]:
         """The charges of an order, as a customer may ask for them."""
@@ -168,6 +199,12 @@ class Provider:
         wanted = _given(kind=kind, order_id=order_id, mode=mode)
         released: int = self._ask("POST", "/faults/release", body=wanted)["released"]
         return released
+
+    def plan(
+        self, *, order_id: str | None = None, pending: int | None = None, end: str | None = None
+    ) -> None:
+        """Say how clusters come about: PENDING so often, then READY or BROKEN."""
+        self._ask("POST", "/plans", body=_given(order_id=order_id, pending=pending, end=end))
 
     # --- inside -----------------------------------------------------------------------------------
 

@@ -1,9 +1,9 @@
 """The provider's ledger: one SQLite file that holds what was asked and what really happened.
 
 Table ``requests`` has a row for each business request, refused ones and repeats included. Table
-``effects`` has a row for each charge, refund, reservation, notification and shipment applied, with
-the request that caused it. Rows are only ever added, and are on disk before a method returns, so
-before any answer is sent. What may never happen: an effect without its request; two effects for one
+``effects`` has a row for each thing that was done (a charge, a shipment, a cluster, …), with the
+request that caused it. Rows are only ever added, and are on disk before a method returns, so before
+any answer is sent. What may never happen: an effect without its request; two effects for one
 idempotency key, unless the key was to be forgotten.
 """
 
@@ -12,7 +12,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-EFFECTS = ("charge", "refund", "reservation", "notification", "shipment")
+EFFECTS = (
+    *("charge", "refund", "transfer", "reservation", "notification", "shipment"),
+    *("cluster", "configuration", "monitor"),
+)
 
 #: SQLite's clock in microseconds UTC, exact to a millisecond.
 _NOW = "(CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000)"
@@ -20,7 +23,7 @@ _SCHEMA = f"""
 CREATE TABLE IF NOT EXISTS requests (
   id INTEGER PRIMARY KEY AUTOINCREMENT,
   received_at INTEGER NOT NULL DEFAULT {_NOW},
-  kind TEXT NOT NULL,        -- one of EFFECTS, or query
+  kind TEXT NOT NULL,        -- one of EFFECTS, query or status
   order_id TEXT,             -- NULL: it named none that could be used
   idempotency_key TEXT,
   attempt TEXT,              -- what the caller says of itself, in the header Attempt
@@ -35,6 +38,7 @@ CREATE TABLE IF NOT EXISTS effects (
   amount INTEGER,            -- in the currency's smallest unit
   currency TEXT,
   charge_id TEXT,            -- what a refund gives back
+  machine TEXT,              -- what a configuration is for
   idempotency_key TEXT,
   attempt TEXT
 );
@@ -47,8 +51,8 @@ VALUES (:kind, :order_id, :idempotency_key, :attempt, :fault)
 """
 _APPLY = """
 INSERT INTO effects
-  (id, request_id, kind, order_id, amount, currency, charge_id, idempotency_key, attempt)
-SELECT :kind || '_' || id, id, :kind, :order_id, :amount, :currency, :charge_id,
+  (id, request_id, kind, order_id, amount, currency, charge_id, machine, idempotency_key, attempt)
+SELECT :kind || '_' || id, id, :kind, :order_id, :amount, :currency, :charge_id, :machine,
   idempotency_key, attempt
 FROM requests WHERE id = :request_id
 """
@@ -117,8 +121,8 @@ class Ledger:
     def apply(self, request_id: int, wanted: Row, *, forget_key: bool) -> tuple[Row, bool]:
         """The effect that a request asks for, and whether it is new.
 
-        ``wanted``: kind, order_id, amount, currency, charge_id. Raises Refused when the key came
-        with another content before, or the charge has been refunded.
+        ``wanted``: kind, order_id, amount, currency, charge_id, machine. Raises Refused when the
+        key came with another content before, or the charge has been refunded.
         """
         with self._connection:
             self._connection.execute("BEGIN IMMEDIATE")

@@ -1,6 +1,7 @@
 """Scenes on each engine, shared by the tests of this folder."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -12,23 +13,30 @@ from tests.servers.postgres import PostgresServer
 from tests.servers.process import DatabaseServer
 
 
+@contextmanager
+def database_of(request: pytest.FixtureRequest, name: str) -> Iterator[str | None]:
+    """The URL of a new database on the engine that ``request.param`` names; None: a file of the
+    scene's own.
+    """
+    fixture = {"postgresql": "postgres_server", "mariadb": "mariadb_server"}.get(request.param)
+    if fixture is None:
+        yield None
+        return
+    server: DatabaseServer = request.getfixturevalue(fixture)
+    yield server.create_database(name)
+    server.drop_database(name)
+
+
 @pytest.fixture(scope="session", params=ENGINES)
 def stage(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Scene]:
     """One scene for each engine in turn, on a database of its own."""
     folder: Path = tmp_path_factory.mktemp(f"scene-{request.param}")
-    fixture = {"postgresql": "postgres_server", "mariadb": "mariadb_server"}.get(request.param)
-    if fixture is None:
-        made = Scene(folder)
+    with database_of(request, "scene") as database:
+        made = Scene(folder, database)
         yield made
         made.close()
-        return
-    server: DatabaseServer = request.getfixturevalue(fixture)
-    made = Scene(folder, server.create_database("scene"))
-    yield made
-    made.close()
-    server.drop_database("scene")
 
 
 @pytest.fixture

@@ -8,11 +8,12 @@ ledger for those alone, and the doctor for the whole database.
 import os
 import re
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
 from threading import Event
+from types import MappingProxyType
 from typing import Any
 
 from examples.demo.processes import Processes
@@ -38,8 +39,14 @@ _numbers = count(1)
 class Scene:
     """Processes and clients. A worker runs only while a test has one."""
 
-    def __init__(self, folder: Path, database: str | None = None) -> None:
-        self.processes = Processes(folder, database)
+    def __init__(
+        self,
+        folder: Path,
+        database: str | None = None,
+        *,
+        settings: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
+        self.processes = Processes(folder, database, settings=settings)
         try:
             self.processes.start()
         except BaseException:
