@@ -30,14 +30,12 @@ from pulseweave.core.weave.definition.template import ExpressionError
 from pulseweave.core.weave.draft import Draft
 from pulseweave.core.weave.enter import enter
 from pulseweave.core.weave.order import expression_error
-from pulseweave.core.weave.place import Path, key_at
+from pulseweave.core.weave.place import Path, item_of, key_at
 from pulseweave.core.weave.poll import next_round
 from pulseweave.core.weave.scope import ScopeState
-from pulseweave.core.weave.states import InstanceState, LeafState, StopKind
+from pulseweave.core.weave.states import InstanceState, StopKind
 from pulseweave.core.weave.values import read_outputs, scope_for, taken_branch
 from pulseweave.kernel import canonical, limits
-
-_UNDER_WAY = frozenset({LeafState.ACTIVE, LeafState.NEEDS_REVIEW})
 
 
 def advance(draft: Draft) -> None:
@@ -47,9 +45,10 @@ def advance(draft: Draft) -> None:
     if not draft.may_advance:
         return
     draft.evaluated()
-    under_way = sum(leaf.state in _UNDER_WAY for leaf in draft.leaves.values())
-    walk = _Walk(draft, limits.UNSETTLED_TASKS_PER_INSTANCE_MAX - under_way)
+    walk = _Walk(draft)
     done = walk.visit(draft.definition.root, (), "")
+    if not draft.missing:
+        draft.touched_items = walk.starved
     if done and _may_finish(draft):
         _finish(draft)
 
@@ -60,11 +59,15 @@ def _may_finish(draft: Draft) -> bool:
 
 
 class _Walk:
-    """One evaluation. ``room``: leaves that may still be set to work."""
+    """One evaluation. A draft's first one looks at every open item of its maps, the later ones at
+    those that moved since; the others are as open as they were. ``starved``: items in which a leaf
+    would have been entered, had there been room.
+    """
 
-    def __init__(self, draft: Draft, room: int) -> None:
+    def __init__(self, draft: Draft) -> None:
         self.draft = draft
-        self.room = room
+        self.touched = draft.touched_items
+        self.starved: set[str] = set()
 
     def visit(self, node: Node, path: Path, within: str) -> bool:
         """Whether the node is done; enters what may be entered on the way."""
@@ -85,17 +88,27 @@ class _Walk:
 
     @property
     def may_enter(self) -> bool:
-        return self.room > 0 and self.draft.may_advance
+        room = limits.UNSETTLED_TASKS_PER_INSTANCE_MAX - self.draft.under_way
+        return room > 0 and self.draft.may_advance
 
     def _leaf(self, node: LeafNode, path: Path, within: str) -> bool:
         draft, key = self.draft, key_at(node.key, path)
-        if key not in draft.leaves and self.may_enter:
-            self.room -= 1
-            enter(draft, node, path, within)
+        if key not in draft.leaves:
+            if self.may_enter:
+                enter(draft, node, path, within)
+            else:
+                self._starve(within)
         elif isinstance(node, PollNode) and draft.may_advance:
             next_round(draft, node, draft.leaves.get(key))
         leaf = draft.leaves.get(key)
         return leaf is not None and leaf.done
+
+    def _starve(self, within: str) -> None:
+        """Look at the item again as soon as something else moves, with the items around it."""
+        while within:
+            self.starved.add(within)
+            scope_key, _, _ = within.rpartition("[")
+            within = self.draft.scopes[scope_key].within
 
     def _choice(self, node: ChoiceNode, path: Path, within: str) -> bool:
         draft, key = self.draft, key_at(node.key, path)
@@ -120,10 +133,12 @@ class _Walk:
 
     def _items(self, node: MapNode, path: Path, scope: ScopeState) -> ScopeState:
         """Visit the open items, then enter the next ones in order, as many as may be under way."""
+        touched = self._touched_of(scope)
         still = [
             index
-            for index, item in zip(scope.open, scope.open_items, strict=True)
-            if not self.visit(node.body, (*path, index), item)
+            for index in scope.open
+            if (touched is not None and index not in touched)
+            or not self.visit(node.body, (*path, index), item_of(scope.scope_key, index))
         ]
         entered = scope.entered
         while (
@@ -132,11 +147,22 @@ class _Walk:
             and self.may_enter
             and not self.draft.missing
         ):
-            item = replace(scope, open=(entered,)).open_items[0]
+            item = item_of(scope.scope_key, entered)
             if not self.visit(node.body, (*path, entered), item):
                 still.append(entered)
             entered += 1
         return replace(scope, entered=entered, open=tuple(still))
+
+    def _touched_of(self, scope: ScopeState) -> set[int] | None:
+        """Indexes of the scope's items to look at; None: all."""
+        if self.touched is None:
+            return None
+        opening = f"{scope.scope_key}["
+        return {
+            int(item[len(opening) : -1])
+            for item in self.touched
+            if item.startswith(opening) and "[" not in item[len(opening) :]
+        }
 
 
 def _finish(draft: Draft) -> None:

@@ -98,6 +98,9 @@ class Draft:
         self.now = max(now, facts.instance.journal_at)  # PUL-15
         self.new_id = new_id
         self._was: dict[str, Leaf] = {leaf.id: leaf for leaf in facts.leaves.values()}
+        self._under_way = sum(leaf.under_way for leaf in facts.leaves.values())
+        #: Items of maps to look at in the next evaluation; None: all of them, as in the first one.
+        self.touched_items: set[str] | None = None
         self._waits_before = facts.waits
         self._scopes_before = facts.scopes
         self._superseded: list[Leaf] = []
@@ -114,7 +117,10 @@ class Draft:
         if before is not None:
             check_move(before, leaf)
             leaf = replace(leaf, revision=before.revision + 1)
+        known = self.leaves.get(leaf.step_key)
+        self._under_way += leaf.under_way - (known is not None and known.under_way)
         self.leaves[leaf.step_key] = leaf
+        self.touch_item(leaf.within)
 
     def supersede(self, leaf: Leaf, successor: Leaf) -> None:
         """A retry: the old activation stays as it is, but is no longer the leaf (REC-10, RET-3)."""
@@ -171,6 +177,18 @@ class Draft:
             if leaf.kind is LeafKind.SIGNAL or leaf.id in waiting:
                 self.set_leaf(replace(leaf, state=LeafState.CANCELLED, settled_at=self.now))
 
+    @property
+    def under_way(self) -> int:
+        """Leaves that work or wait for a person, of those that are loaded (PUL-16)."""
+        return self._under_way
+
+    def touch_item(self, within: str) -> None:
+        """Something in this item moved: it is looked at again, with the items around it."""
+        while within and self.touched_items is not None:
+            self.touched_items.add(within)
+            scope_key, _, _ = within.rpartition("[")
+            within = self.scopes[scope_key].within
+
     def leaf_by_id(self, activation_id: str) -> Leaf | None:
         """The current activation with this id, as it is by now."""
         before = self._was.get(activation_id)
@@ -185,6 +203,7 @@ class Draft:
         if leaf.current and leaf.step_key not in self.leaves:
             self.leaves[leaf.step_key] = leaf
             self._was[leaf.id] = leaf
+            self._under_way += leaf.under_way
 
     # --- waits, scopes, queries ----------------------------------------------------------------
 

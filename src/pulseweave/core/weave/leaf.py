@@ -73,6 +73,10 @@ class Leaf:
         """Whether the flow may go on behind it."""
         return self.state is LeafState.SUCCEEDED or self.ignored
 
+    @property
+    def under_way(self) -> bool:
+        return self.state in (LeafState.ACTIVE, LeafState.NEEDS_REVIEW)
+
     def awaits_superseded(self, task_id: str) -> bool:
         """Whether a signal ended this poll while this query was under way (WEA-9)."""
         settled = self.state in (LeafState.SUCCEEDED, LeafState.FAILED)
