@@ -21,7 +21,7 @@ DEATHS = {
     "engine.after_sweep": 3,
     "engine.after_promote": 2,
 }
-ORDERS_EACH = 2
+ORDERS_EACH = 1
 
 
 def test_every_point_of_the_server_has_its_death() -> None:
