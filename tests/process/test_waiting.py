@@ -211,53 +211,41 @@ def test_a_question_without_an_answer_is_verified_pending_and_the_next_round_ask
     assert scene.accepted(run) == ["REVIEW_TASK", "CONTINUE_POLL", "CONTINUE"]
 
 
-@pytest.mark.rule("S6", "WEA-19", "REA-1")
-@pytest.mark.parametrize("kept", [False, True], ids=["signal-after", "signal-kept"])
-def test_a_lost_wait_for_a_signal_is_armed_again(scene: Waiting, kept: bool) -> None:
-    """``kept``: the approval comes while nothing waits for it, and is not lost with the wait."""
-    [name] = scene.names(1)
-    run = scene.transfer(name)
-    scene.work_on("transfer")
-    scene.until(lambda: bool(scene.armed(run)), "the wait for the approval")
-    [first] = scene.armed(run)
-    scene.lose(first)
-    scene.until_review(run, "WAIT_LOST")
-    if kept:
-        assert scene.approve(run, name).taken_by is None
-    command = scene.command(run, "REARM_WAIT")
-    receipt = scene.client.recovery.rearm_wait(run, **command, wait_verified=True)
-    assert receipt.state_after == "NEEDS_REVIEW"
-    again = scene.get(run).waits[-1]
-    assert (again.generation, again.deadline_at) == (2, first.deadline_at)
-    scene.go_on(run)
-    if not kept:
-        assert scene.approve(run, name).taken_by == again.id
-    scene.until_state(run, "SUCCEEDED")
-    assert [(w.generation, w.state) for w in scene.get(run).waits] == [
-        (1, "CLOSED"),
-        (2, "TAKEN"),
-    ]
-    assert scene.done(name) == ["notification", "reservation", "transfer"]
-    scene.check_rows()
-    assert scene.accepted(run) == ["REARM_WAIT", "CONTINUE"]
-
-
 @pytest.mark.rule("S6", "WEA-11", "WEA-19", "REA-1")
-def test_a_lost_timer_is_armed_again_for_its_original_time(scene: Waiting) -> None:
-    [name] = scene.names(1)
-    run = scene.client.instances.start("nap", key=name, input={}).id
-    [first] = scene.armed(run)
-    scene.lose(first)
-    scene.until_review(run, "WAIT_LOST")
-    command = scene.command(run, "REARM_WAIT")
-    scene.client.recovery.rearm_wait(run, **command, wait_verified=True)
-    again = scene.get(run).waits[-1]
-    assert (again.generation, again.due_at) == (2, first.due_at)
-    scene.go_on(run)
-    scene.until_state(run, "SUCCEEDED")
-    ended = scene.leaf(run, "nap").settled_at
+def test_lost_waits_are_found_and_armed_again(scene: Waiting) -> None:
+    """An approval that comes after the recovery, one that comes before it and is not lost with its
+    wait, and a timer, which fires at its original time.
+    """
+    later, kept, nap = scene.names(3)
+    runs = {later: scene.transfer(later), kept: scene.transfer(kept)}
+    scene.work_on("transfer")
+    waiting = list(runs.values())
+    scene.until(lambda: all(scene.armed(run) for run in waiting), "the waits for the approvals")
+    runs[nap] = scene.client.instances.start("nap", key=nap, input={}).id
+    first = {name: scene.armed(run)[0] for name, run in runs.items()}
+    for wait in first.values():
+        scene.lose(wait)
+    for run in runs.values():
+        scene.until_review(run, "WAIT_LOST")
+    assert scene.approve(runs[kept], kept).taken_by is None
+    for name, run in runs.items():
+        command = scene.command(run, "REARM_WAIT")
+        receipt = scene.client.recovery.rearm_wait(run, **command, wait_verified=True)
+        assert receipt.state_after == "NEEDS_REVIEW"
+        again = scene.get(run).waits[-1]
+        assert (again.generation, again.due_at) == (2, first[name].due_at)
+        assert again.deadline_at == first[name].deadline_at
+        scene.go_on(run)
+    assert scene.approve(runs[later], later).taken_by == scene.get(runs[later]).waits[-1].id
+    for name, run in runs.items():
+        scene.until_state(run, "SUCCEEDED")
+        end = "FIRED" if name == nap else "TAKEN"
+        assert [wait.state for wait in scene.get(run).waits] == ["CLOSED", end]
+        assert scene.accepted(run) == ["REARM_WAIT", "CONTINUE"]
+    for name in (later, kept):
+        assert scene.done(name) == ["notification", "reservation", "transfer"]
+    ended, due = scene.leaf(runs[nap], "nap").settled_at, first[nap].due_at
     assert ended is not None
-    assert first.due_at is not None
-    assert seconds(ended) >= seconds(first.due_at)
+    assert due is not None
+    assert ended >= due
     scene.check_rows()
-    assert scene.accepted(run) == ["REARM_WAIT", "CONTINUE"]
