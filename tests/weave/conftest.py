@@ -4,18 +4,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from pulseweave.store.engine import open_database
-from pulseweave.store.migrate import upgrade
+from tests.conftest import ENGINES, EmptyDatabase
 from tests.weave.world import WeaveWorld
 
 
-@pytest.fixture
-def weave_url(database_url: str) -> str:
-    """A database with the schema and no rows."""
-    database = open_database(database_url)
-    upgrade(database)
-    database.close()
-    return database_url
+@pytest.fixture(params=ENGINES)
+def weave_url(request: pytest.FixtureRequest, empty_database: EmptyDatabase) -> str:
+    """A database with the schema and no rows, on each engine in turn."""
+    return empty_database(request.param)
 
 
 @pytest.fixture
