@@ -44,3 +44,13 @@ def test_an_item_of_an_inner_map_moves_the_items_around_it() -> None:
     finish_step(at, "two[1]")
     assert at.scopes["outer"].open == (0,)
     assert "two[0]" in at.leaves
+
+
+@pytest.mark.rule("WEA-16", "PUL-17")
+def test_what_moves_in_an_item_that_is_done_is_looked_at_no_more() -> None:
+    each = {"map": "all", "items": "${input}", "steps": [task("one")]}
+    at = advanced([1], each)
+    at.touch_item("inner[3][7]")
+    assert at.touched_items == {"inner[3][7]"}
+    finish_step(at, "one[0]")
+    assert at.scopes["all"].done

@@ -183,11 +183,13 @@ class Draft:
         return self._under_way
 
     def touch_item(self, within: str) -> None:
-        """Something in this item moved: it is looked at again, with the items around it."""
+        """Something in this item moved: it is looked at again, with the items around it. What
+        stands in an item that is done is looked at no more; its scope need not be loaded.
+        """
         while within and self.touched_items is not None:
             self.touched_items.add(within)
-            scope_key, _, _ = within.rpartition("[")
-            within = self.scopes[scope_key].within
+            around = self.scopes.get(within.rpartition("[")[0])
+            within = around.within if around is not None else ""
 
     def leaf_by_id(self, activation_id: str) -> Leaf | None:
         """The current activation with this id, as it is by now."""
