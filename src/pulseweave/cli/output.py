@@ -138,6 +138,13 @@ def _add(tree: Tree, step: StepView) -> None:
         label.append(f" {step.kind}", style="dim")
     label.append("  ")
     label.append_text(state(step.state))
+    if step.items is not None:
+        counts = step.items
+        label.append(
+            f"  {counts.done} of {counts.count} items done, {counts.open} open", style="dim"
+        )
+    if step.waits_until is not None:
+        label.append(f"  until {step.waits_until[:19]}", style="dim")
     activation = step.activation
     if activation is not None:
         if step.activations_count > 1:
