@@ -295,3 +295,16 @@ def test_a_full_quota_refuses_a_start_and_defers_an_advance(world: WeaveWorld) -
     assert refused.code == "QUOTA_EXCEEDED"
     assert world.counts() == before
     assert world.findings() == []
+
+
+@pytest.mark.rule("REC-19", "WEA-12")
+def test_a_control_receipt_says_what_still_needs_whom(world: WeaveWorld) -> None:
+    world.define(PARALLEL, {"signal": "go", "timeout": "1h"})
+    run = world.begin()
+    lease = world.running()
+    paused = world.control(run, ControlVerb.PAUSE)
+    told = {(blocker["what"], blocker["who"]) for blocker in paused["blocking"]}
+    assert told == {("PAUSED", "workflows:control"), ("EXECUTION_RUNNING", "worker")}
+    assert world.control(run, ControlVerb.RESUME)["blocking"][0]["what"] == "EXECUTION_RUNNING"
+    cancelled = world.control(run, ControlVerb.CANCEL)
+    assert [b["task_id"] for b in cancelled["blocking"]] == [lease.task_id]

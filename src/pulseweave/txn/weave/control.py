@@ -3,22 +3,26 @@
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from pulseweave.core.identity import Permission, Principal
+from pulseweave.core.recovery.operations import blocking
 from pulseweave.core.weave.control import ControlVerb, control
+from pulseweave.core.weave.definition.model import Definition
 from pulseweave.core.weave.plan import InstancePlan
 from pulseweave.kernel.ids import IdSource
 from pulseweave.store import locks
 from pulseweave.store.changes.audit import WorkflowAudit, insert_audits
 from pulseweave.store.engine import Database
+from pulseweave.store.facts.recovery import load_recovery_facts
 from pulseweave.store.facts.tasks import running_deadlines
 from pulseweave.store.facts.waits import armed_waits
 from pulseweave.store.tx import Tx
 from pulseweave.txn.identity import read_principal
 from pulseweave.txn.receipt import find_receipt, store_receipt
 from pulseweave.txn.unit import run
+from pulseweave.txn.weave.catalogue import definitions_of
 from pulseweave.txn.weave.held import hold_instance, identity_of
 from pulseweave.txn.weave.quota import Quotas
 from pulseweave.txn.weave.settle import Decided, Make, Work, settle
@@ -44,7 +48,7 @@ def execute(database: Database, request: ControlRequest, *, ids: IdSource) -> Ma
 
 def _control(tx: Tx, request: ControlRequest, ids: IdSource) -> Mapping[str, Any]:
     namespace = request.principal.namespace
-    identity_of(tx, namespace, request.instance_id)
+    identity = identity_of(tx, namespace, request.instance_id)
     locks.lock_operation_stripe(tx, namespace, request.idempotency_key)
     instance = hold_instance(tx, namespace, request.instance_id)
     principal = read_principal(tx, request.principal.credential_id, now=tx.now())
@@ -81,26 +85,39 @@ def _control(tx: Tx, request: ControlRequest, ids: IdSource) -> Mapping[str, Any
     )
     instances = {instance.id: instance}
     operation_id = ids.next()
+    receipts: list[Mapping[str, Any]] = []
+
+    def record(plan: InstancePlan) -> None:
+        definition = definitions_of(tx, [identity.definition_id])[identity.definition_id]
+        told = _receipt(tx, request, plan, operation_id=operation_id, definition=definition)
+        _record(tx, request, principal, plan, receipt=told)
+        receipts.append(told)
+
     settled = settle(
         tx,
         [work],
         instances,
         quotas=Quotas(),
         new_id=ids.next,
-        before_events=lambda plan: _record(tx, request, principal, plan, operation_id=operation_id),
+        before_events=record,
     )
     if request.instance_id in settled.refusals:
         raise settled.refusals[request.instance_id]
-    return _receipt(tx, request, settled.plans[request.instance_id], operation_id)
+    return receipts[0]
 
 
 def _record(
-    tx: Tx, request: ControlRequest, principal: Principal, plan: InstancePlan, *, operation_id: str
+    tx: Tx,
+    request: ControlRequest,
+    principal: Principal,
+    plan: InstancePlan,
+    *,
+    receipt: Mapping[str, Any],
 ) -> None:
     """Receipt and audit, written before the result stream is locked (REC-7)."""
     before, after = plan.before, plan.after
     audit = WorkflowAudit(
-        id=operation_id,
+        id=receipt["operation_id"],
         namespace=after.namespace,
         instance_id=after.id,
         operation=request.verb.value,
@@ -121,18 +138,32 @@ def _record(
         tx,
         namespace=after.namespace,
         key=request.idempotency_key,
-        operation_id=operation_id,
+        operation_id=receipt["operation_id"],
         operation=request.verb.value,
         target_id=after.id,
         digest=request.digest,
-        receipt=_receipt(tx, request, plan, operation_id),
+        receipt=receipt,
         actor=principal.actor,
         at=after.journal_at,
     )
 
 
+def _blocking(tx: Tx, plan: InstancePlan, definition: Definition) -> list[dict[str, Any]]:
+    """What still needs whom once the plan is written (REC-19)."""
+    facts = load_recovery_facts(tx, plan.before or plan.after, definition, room={})
+    leaves = {**facts.base.leaves, **{c.after.step_key: c.after for c in plan.leaves}}
+    base = replace(facts.base, instance=plan.after, leaves=leaves)
+    seen = replace(facts, base=base)
+    return [asdict(blocker) for blocker in blocking(seen, now=plan.after.journal_at)]
+
+
 def _receipt(
-    tx: Tx, request: ControlRequest, plan: InstancePlan, operation_id: str
+    tx: Tx,
+    request: ControlRequest,
+    plan: InstancePlan,
+    *,
+    operation_id: str,
+    definition: Definition,
 ) -> dict[str, Any]:
     after = plan.after
     details: dict[str, Any] = {}
@@ -159,7 +190,7 @@ def _receipt(
         "revision": str(after.revision),
         "control_revision": str(after.control_revision),
         "deadline_at": after.deadline_at,
-        "blocking": [],
+        "blocking": _blocking(tx, plan, definition),
         "details": details,
         "warnings": [],
         "dry_run": False,
