@@ -4,7 +4,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test cover check format bench lock databases types clean
+.PHONY: help setup demo test cover long check format bench lock databases types clean
 
 BIN := .venv/bin
 CODE := $(wildcard src tests examples bench)
@@ -26,6 +26,9 @@ test: setup databases ## run all tests on SQLite, PostgreSQL and MariaDB; ARGS="
 
 cover: setup ## run core's own tests, which must take every branch of it (all but the exhaustive ones)
 	@$(BIN)/python -m pytest tests/core -m covered --cov --cov-config=tests/core/coverage.ini $(ARGS)
+
+long: setup databases ## run the proofs that are too long for every change
+	@$(BIN)/python -m pytest -m long $(ARGS)
 
 check: setup ## lint, form, types, import rules
 	$(BIN)/ruff check .

@@ -13,6 +13,17 @@ from tests.servers.postgres import PostgresServer
 from tests.servers.process import DatabaseServer
 
 
+#: Modules whose tests CI plays on SQLite alone; `make long` plays them on the servers too.
+LONG = {"test_server_dies.py", "test_waiting.py"}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        on_server = any(f"[{engine}" in item.name for engine in ENGINES if engine != "sqlite")
+        if item.path.parent == Path(__file__).parent and item.path.name in LONG and on_server:
+            item.add_marker(pytest.mark.long)
+
+
 @contextmanager
 def database_of(request: pytest.FixtureRequest, name: str) -> Iterator[str | None]:
     """The URL of a new database on the engine that ``request.param`` names; None: a file of the
