@@ -12,7 +12,6 @@ from tests.servers.mariadb import MariadbServer
 from tests.servers.postgres import PostgresServer
 from tests.servers.process import DatabaseServer
 
-
 #: Modules whose tests CI plays on SQLite alone; `make long` plays them on the servers too.
 LONG = {"test_server_dies.py", "test_waiting.py"}
 
